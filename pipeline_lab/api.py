@@ -434,6 +434,7 @@ show_with(_describe_briefly, _describe)
 start_with(
     {
         Program.WORKER: "pipeline_lab.worker",
+        Program.SCRIPT_RACE: "pipeline_lab.capture.script_race",
         Program.CAPTURE: "pipeline_lab.capture.remote",
         Program.CLOSING: "pipeline_lab.cli.closing",
     }

@@ -43,6 +43,7 @@ class Program(Enum):
     """What is started; the value says what it does."""
 
     WORKER = "runs one job"
+    SCRIPT_RACE = "races changed pipelines inside a script's own training"
     CAPTURE = "records windows of a job that runs already"
     CLOSING = "says what was found in a run that has just been recorded"
 

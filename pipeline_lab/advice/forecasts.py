@@ -131,7 +131,7 @@ def _forecasts_of(path: Path, _changed_ns: tuple[int, ...]) -> tuple[Forecast, .
         options = read_recorded_race(record.options or {})
     except OptionsError:
         return ()
-    rounds = read_rounds(read_table(folder.blocks, BLOCKS), len(options.arms))
+    rounds = read_rounds(read_table(folder.blocks, BLOCKS), options.arm_count)
     found = []
     for standing in find_standings(rounds, options):
         result, predicted = standing.result, options.predicted_ratio(standing.arm)

@@ -19,7 +19,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS
 from pipeline_lab.comparison.differences import Difference, find_differences, flatten_options
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
-from pipeline_lab.options.race_options import RaceOptions, arm_name
+from pipeline_lab.options.race_options import AnyRace, RaceOptions, ScriptRaceOptions, arm_name
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_folder import RunFolder
@@ -34,8 +34,10 @@ STAGES = "pipeline.stages"
 """The order of the stages, which is long; of a stage that one arm lacks the stage's own options tell in fewer words."""
 
 
-def name_arms(options: RaceOptions) -> tuple[str, ...]:
+def name_arms(options: AnyRace) -> tuple[str, ...]:
     """Return the arms' names, baseline first; one of several that are called alike is ``baseline (B: batch.size = 64)``."""
+    if isinstance(options, ScriptRaceOptions):
+        return options.arm_names
     called = [arm_name(arm, number) for number, arm in enumerate(options.arms)]
     named = list(options.arm_names)
     for name in set(called):
@@ -46,8 +48,10 @@ def name_arms(options: RaceOptions) -> tuple[str, ...]:
     return tuple(named)
 
 
-def describe_alike(options: RaceOptions) -> str:
+def describe_alike(options: AnyRace) -> str:
     """Say which arms have the same options; empty where no two were."""
+    if isinstance(options, ScriptRaceOptions):
+        return ""
     holders: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, arm in zip(name_arms(options), options.arms, strict=True):
         told = flatten_options(arm.model_dump(mode="json"))
@@ -86,6 +90,10 @@ RACE_TAIL_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 DIVERGED = Unavailable("It is not finite at the end of the race: training diverged.")
 BATCH_UNKNOWN = Unavailable("The examples in a batch of your own dataset are not counted.")
+SCRIPT_BATCH = Unavailable("The examples in a batch of a script are not counted.")
+SCRIPT_EXAMPLES = Unavailable("Which examples a script reads is not noted while it races.")
+SCRIPT_WAIT = Unavailable("The script asks for its batches inside a graph, where the wait for one is not measured.")
+SCRIPT_IDLE = Unavailable("A race inside a script records no profile windows; `pipeline-lab watch` does.")
 NO_IDLE_TIME = Unavailable(
     "The arm has no profile window: the race ended before it recorded them, or profiling is off; race to the end with "
     "profiling.enabled on."
@@ -130,7 +138,7 @@ class ArmResult:
     name: str
     steps: int
     step_ns: float
-    wait_ns: float
+    wait_ns: float | Unavailable
     cpu_s_per_1000: float | Unavailable
     losses: FloatArray
     accuracies: FloatArray
@@ -152,7 +160,7 @@ class ArmResult:
             "name": self.name,
             "steps": self.steps,
             "step_ms": self.step_ns / NS_PER_MS,
-            "wait_ms": self.wait_ns / NS_PER_MS,
+            "wait_ms": self.wait_ns.to_json() if isinstance(self.wait_ns, Unavailable) else self.wait_ns / NS_PER_MS,
             "cpu_s_per_1000_examples": self.cpu_s_per_1000.to_json()
             if isinstance(self.cpu_s_per_1000, Unavailable)
             else self.cpu_s_per_1000,
@@ -186,16 +194,16 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         blocks: The arm's blocks to look at, of schema ``BLOCKS``, at least one.
         samples: Examples, the first ones, over which the sampling is looked at.
     """
-    steps = int(np.sum(blocks["steps"].to_numpy()))
+    steps = _count(blocks, "steps")
     rows = read_table(folder.steps, STEPS)
     rows = rows.filter(pa.compute.invert(rows["warmup"]))
     last = rows.slice(round((1 - RACE_TAIL_SHARE) * rows.num_rows))
     return ArmResult(
         name=name,
         steps=steps,
-        step_ns=float(np.sum(blocks["wall_ns"].to_numpy())) / steps,
-        wait_ns=float(np.sum(blocks["wait_ns"].to_numpy())) / steps,
-        cpu_s_per_1000=float(np.sum(blocks["cpu_ns"].to_numpy())) / NS_PER_S / steps / options.pipeline.batch_size * 1e3
+        step_ns=_count(blocks, "wall_ns") / steps,
+        wait_ns=_count(blocks, "wait_ns") / steps,
+        cpu_s_per_1000=_count(blocks, "cpu_ns") / NS_PER_S / steps / options.pipeline.batch_size * 1e3
         if options.is_assembled
         else BATCH_UNKNOWN,
         losses=last["loss"].to_numpy().astype(np.float64),
@@ -203,6 +211,31 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         sampling=_read_sampling(folder, samples, options.pipeline.views),
         idle=_read_idle(folder),
     )
+
+
+def read_script_arm(name: str, blocks: pa.Table) -> ArmResult:
+    """Read one arm of a race inside a script, whose one model all arms train.
+
+    Args:
+        name: Of the arm.
+        blocks: The arm's blocks to look at, of schema ``BLOCKS``, at least one.
+    """
+    steps = _count(blocks, "steps")
+    return ArmResult(
+        name=name,
+        steps=steps,
+        step_ns=_count(blocks, "wall_ns") / steps,
+        wait_ns=SCRIPT_WAIT if blocks["wait_ns"].null_count else _count(blocks, "wait_ns") / steps,
+        cpu_s_per_1000=SCRIPT_BATCH,
+        losses=np.empty(0),
+        accuracies=np.empty(0),
+        sampling=SCRIPT_EXAMPLES,
+        idle=SCRIPT_IDLE,
+    )
+
+
+def _count(blocks: pa.Table, column: str) -> int:
+    return int(np.sum(blocks[column].to_numpy()))
 
 
 def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:

@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
-from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arms, read_arm
+from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arms, read_arm, read_script_arm
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.hooks import Displayed
-from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
+from pipeline_lab.options.race_options import AnyRace, ScriptRaceOptions, read_recorded_race
 from pipeline_lab.runs.record import EMULATED_NOTE, RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
@@ -229,7 +229,7 @@ class Race(Displayed):
 
     id: str
     name: str
-    options: RaceOptions
+    options: AnyRace
     rounds: int
     kept_rounds: int
     other_load_percent: float | None
@@ -275,19 +275,14 @@ def read_race(folder: RunFolder) -> Race:
         raise StoreError(f"Run {folder.id} is not a race; `pipeline-lab race` makes one.")
     options = read_recorded_race(record.options or {})
     blocks = read_table(folder.blocks, BLOCKS)
-    rounds = read_rounds(blocks, len(options.arms))
+    rounds = read_rounds(blocks, options.arm_count)
     kept = rounds.kept(options.max_extra_load_percent)
     if not kept.size:
         raise TraceIncompleteError(f"Race {folder.id} ended before its first round was complete; run it again.")
     counted = np.flatnonzero(kept)[: options.pairs]
     shown = counted if counted.size else np.arange(kept.size)
     blocks = blocks.filter(np.isin(blocks["round"].to_numpy(), shown))
-    noted = [count_samples(folder.arm(number)) for number in range(len(options.arms))]
-    samples = min(filter(None, noted), default=0)
-    arms = tuple(
-        read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), samples)
-        for number, name in enumerate(name_arms(options))
-    )
+    arms = _read_arms(folder, options, blocks)
     return Race(
         id=folder.id,
         name=record.name,
@@ -305,17 +300,29 @@ def read_race(folder: RunFolder) -> Race:
     )
 
 
+def _read_arms(folder: RunFolder, options: AnyRace, blocks: pa.Table) -> tuple[ArmResult, ...]:
+    parts = [_blocks_of(blocks, number) for number in range(options.arm_count)]
+    if isinstance(options, ScriptRaceOptions):
+        return tuple(map(read_script_arm, name_arms(options), parts))
+    noted = [count_samples(folder.arm(number)) for number in range(options.arm_count)]
+    samples = min(filter(None, noted), default=0)
+    return tuple(
+        read_arm(folder.arm(number), name, options.arms[number], parts[number], samples)
+        for number, name in enumerate(name_arms(options))
+    )
+
+
 def _candidate(
     standing: ArmStanding,
     arms: tuple[ArmResult, ...],
     rounds: Rounds,
     counted: NDArray[np.int64],
-    options: RaceOptions,
+    options: AnyRace,
 ) -> Candidate:
     baseline, arm, result = arms[0], arms[standing.arm], standing.result
     smallest = _smallest_effect(result)
     predicted = options.predicted_ratio(standing.arm)
-    emulated = EMULATED_NOTE if options.arms[0].training.is_emulated else None
+    emulated = EMULATED_NOTE if options.is_emulated else None
     times_ns = compared_ns(rounds.step_ns[counted], options)
     if result is None:
         sentence = describe_too_few(arm.name, baseline.name, rounds, counted.size)

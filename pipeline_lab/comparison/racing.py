@@ -1,11 +1,12 @@
 """Find what is to race, and put the options of a race together."""
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
 from pipeline_lab.errors import OptionsError, did_you_mean
-from pipeline_lab.options.race_options import RaceOptions, read_race_options
+from pipeline_lab.options.race_options import RaceOptions, ScriptRaceOptions, read_race_options, read_script_race
 from pipeline_lab.options.run_options import RunOptions, read_options, read_options_file, with_preset
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.run_folder import RunFolder, read_record
@@ -25,6 +26,30 @@ def choose_race(arms: list[RunOptions], **settings: object) -> RaceOptions:
         raise OptionsError("A race needs at least two option sets: the baseline and a candidate.")
     given = {name: value for name, value in settings.items() if value is not None}
     return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms], **given})
+
+
+def choose_script_race(
+    script: str, arguments: Sequence[str], changes: Sequence[str], *, is_module: bool = False, **settings: object
+) -> ScriptRaceOptions:
+    """Return the options of a race inside a script that is run from here; settings that are None keep their defaults.
+
+    Raises:
+        OptionsError: There is no change, or a setting is not allowed.
+    """
+    if not changes:
+        raise OptionsError(
+            f"A race inside {script} needs a change of its pipeline, such as --change prefetch or "
+            f"--change '{Path(script).name}:41 num_parallel_calls=8'."
+        )
+    given = {name: value for name, value in settings.items() if value is not None}
+    document = {
+        "script": script,
+        "is_module": is_module,
+        "arguments": list(arguments),
+        "folder": str(Path.cwd()),
+        "changes": list(changes),
+    }
+    return read_script_race({**document, **given})
 
 
 def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = None) -> RunOptions:

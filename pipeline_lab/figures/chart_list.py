@@ -93,7 +93,7 @@ def _is_emulated(subject: object) -> bool:
         case Comparison():
             return any(run.diagnosis.source.is_emulated for run in subject.runs)
         case Race():
-            return subject.options.arms[0].training.is_emulated
+            return subject.options.is_emulated
         case Tuning():
             return subject.options.start.training.is_emulated
     return False

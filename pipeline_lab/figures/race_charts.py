@@ -14,7 +14,7 @@ from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparison_charts import add_bars, mark_zero, rows_figure
 from pipeline_lab.figures.overlaid_runs import CANDIDATES, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
-from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.runs.run_events import RaceEvent
 from pipeline_lab.runs.standings import Rounds, compared_ns
 from pipeline_lab.statistics.sequential import SequentialResult
@@ -71,10 +71,9 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
 
 
 def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
-    """Draw the mean step of each arm: its wait for the batch, and the rest."""
+    """Draw the mean step of each arm: its wait for the batch, where that was measured, and the rest."""
     labels = short_labels([arm.name for arm in race.arms])
     figure = rows_figure("What a step takes", mode, "Mean time per step (ms)", len(labels))
-    wait = np.array([arm.wait_ns for arm in race.arms]) / NS_PER_MS
     step = np.array([arm.step_ns for arm in race.arms]) / NS_PER_MS
     fast, slow = int(np.argmin(step)), int(np.argmax(step))
     say(
@@ -82,6 +81,11 @@ def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
         f"A step takes {format_duration(step[slow] * NS_PER_MS)} in {labels[slow]}, "
         f"{format_duration(step[fast] * NS_PER_MS)} in {labels[fast]}.",
     )
+    waits_ns = [arm.wait_ns for arm in race.arms if not isinstance(arm.wait_ns, Unavailable)]
+    if len(waits_ns) < len(step):
+        add_bars(figure, labels, step, "step", "busy", mode)
+        return figure
+    wait = np.array(waits_ns) / NS_PER_MS
     add_bars(figure, labels, wait, "waiting for the batch", "input_wait", mode)
     add_bars(figure, labels, step - wait, "training", "busy", mode)
     return figure
@@ -103,7 +107,7 @@ SPREAD = 0.18
 
 
 def closing_intervals(
-    rounds: Rounds, events: Sequence[RaceEvent], options: RaceOptions, mode: Mode = "light"
+    rounds: Rounds, events: Sequence[RaceEvent], options: AnyRace, mode: Mode = "light"
 ) -> go.Figure | Unavailable:
     """Draw each candidate's difference from the baseline: a dot per round, and its interval after every look so far.
 
@@ -121,7 +125,7 @@ def closing_intervals(
         "How the intervals close in", mode, "Paired rounds that count", f"Time per {options.per} (%; below 0 is faster)"
     )
     labels = short_labels(list(name_arms(options)[1:]))
-    looks = {arm: _looks(events, arm) for arm in range(1, len(options.arms))}
+    looks = {arm: _looks(events, arm) for arm in range(1, options.arm_count)}
     say(figure, _so_far(labels, times_ns, looks, options))
     for number, (label, arm) in enumerate(zip(labels, looks, strict=True)):
         category, offset = CANDIDATES[number % len(CANDIDATES)], (number - (len(labels) - 1) / 2) * SPREAD
@@ -141,9 +145,7 @@ def closing_intervals(
     return figure
 
 
-def _so_far(
-    labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[str, Any]]], options: RaceOptions
-) -> str:
+def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[str, Any]]], options: AnyRace) -> str:
     """Say where the candidate stands that is furthest from the baseline."""
     mean = {arm: 100 * (float(np.median(times_ns[:, arm] / times_ns[:, 0])) - 1) for arm in looks}
     arm = max(mean, key=lambda one: abs(mean[one]))

@@ -3,7 +3,9 @@
 ``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` distinguishes the two.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+import shlex
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
@@ -17,13 +19,12 @@ RECORDED = "recorded"
 """Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""
 
 
-class RaceOptions(Options):
-    """Two or more option sets that take turns in one process; the first is the baseline."""
+class RaceRules(Options):
+    """When a race may stop, and what it compares; its arms are what the kinds of races differ in."""
 
     schema_version: Literal[1] = 1
     kind: Literal["race"] = "race"
     name: str = Field("", max_length=200)
-    arms: tuple[RunOptions, ...] = Field(min_length=2, max_length=8)
     pairs: int = Field(30, ge=6, le=500)
     """Rounds that count after which the race ends in any case."""
     block_steps: int = Field(10, ge=2, le=100_000)
@@ -58,12 +59,58 @@ class RaceOptions(Options):
     left_empty: ClassVar = {"fail_if_slower_percent": "never"}
 
     @model_validator(mode="after")
-    def _arms_can_race(self, info: ValidationInfo) -> "RaceOptions":
-        if self.predicted_ratios and len(self.predicted_ratios) != len(self.arms) - 1:
+    def _predicts_each(self) -> Self:
+        if self.predicted_ratios and len(self.predicted_ratios) != self.arm_count - 1:
             raise ValueError(
-                f"{len(self.predicted_ratios)} predicted_ratios for {len(self.arms) - 1} candidates; give one for each, null "
+                f"{len(self.predicted_ratios)} predicted_ratios for {self.arm_count - 1} candidates; give one for each, null "
                 "where there is none"
             )
+        return self
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """Names of the arms, the baseline first."""
+        raise NotImplementedError
+
+    @property
+    def arm_count(self) -> int:
+        raise NotImplementedError
+
+    def predicted_ratio(self, arm: int) -> float | None:
+        """Return what was predicted of an arm, None where nobody did; 0 is the baseline."""
+        return self.predicted_ratios[arm - 1] if arm and self.predicted_ratios else None
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether an emulated accelerator takes the steps."""
+        return False
+
+    @property
+    def examples_per_step(self) -> tuple[int, ...] | None:
+        """Examples in a step of each arm where they differ; None where they are equal, or where nobody knows them."""
+        return None
+
+    @property
+    def per(self) -> Literal["step", "example"]:
+        """What the arms' times are compared for: arms with different batch sizes are compared per example."""
+        return "step" if self.examples_per_step is None else "example"
+
+    @property
+    def label(self) -> str:
+        """The name, or the names of the arms."""
+        return self.name or " against ".join(self.arm_names)[:200]
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+
+class RaceOptions(RaceRules):
+    """Two or more option sets that take turns in one process; the first is the baseline."""
+
+    arms: tuple[RunOptions, ...] = Field(min_length=2, max_length=8)
+
+    @model_validator(mode="after")
+    def _arms_can_race(self, info: ValidationInfo) -> "RaceOptions":
         _check_device(self.arms)
         if info.context != RECORDED:
             _check_replicas(self.arms)
@@ -94,27 +141,20 @@ class RaceOptions(Options):
                 )
         return self
 
-    def predicted_ratio(self, arm: int) -> float | None:
-        """Return what was predicted of an arm, None where nobody did; 0 is the baseline."""
-        return self.predicted_ratios[arm - 1] if arm and self.predicted_ratios else None
+    @property
+    def arm_count(self) -> int:
+        return len(self.arms)
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.arms[0].training.is_emulated
 
     @property
     def examples_per_step(self) -> tuple[int, ...] | None:
-        """Examples in a step of each arm where they differ; None where they are equal, or where a custom dataset hides them."""
         if not all(arm.is_assembled for arm in self.arms):
             return None
         sizes = tuple(arm.pipeline.batch_size for arm in self.arms)
         return sizes if len(set(sizes)) > 1 else None
-
-    @property
-    def per(self) -> Literal["step", "example"]:
-        """What the arms' times are compared for: arms with different batch sizes are compared per example."""
-        return "step" if self.examples_per_step is None else "example"
-
-    @property
-    def label(self) -> str:
-        """The name, or the names of the arms."""
-        return self.name or " against ".join(self.arm_names)[:200]
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -124,8 +164,67 @@ class RaceOptions(Options):
             name if names.count(name) == 1 else f"{name} ({_letter(number)})" for number, name in enumerate(names)
         )
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2) + "\n"
+
+AS_WRITTEN = "as written"
+"""Name of the arm that takes a script's pipeline as it is."""
+CHANGES = "changes"
+"""Where the environment of such a race says in words what each change does."""
+
+
+class ScriptRaceOptions(RaceRules):
+    """A script's own training, in which its pipeline takes turns with changed ones; as written it is the baseline."""
+
+    script: str = Field(min_length=1, max_length=4096)
+    """Path of the script, or name of the module."""
+    is_module: bool = False
+    """Run as ``python -m``."""
+    arguments: tuple[str, ...] = ()
+    """The script's own."""
+    folder: str = Field(min_length=1, max_length=4096)
+    """Where it is run."""
+    changes: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = Field(min_length=1, max_length=7)
+    """What each candidate changes, such as ``train.py:41 num_parallel_calls=8``; several with a semicolon between them."""
+
+    @model_validator(mode="after")
+    def _changes_differ(self) -> "ScriptRaceOptions":
+        twice = next((each for each in self.changes if self.changes.count(each) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the change {twice!r} is there twice; name each once")
+        return self
+
+    @property
+    def arm_count(self) -> int:
+        return 1 + len(self.changes)
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        return (AS_WRITTEN, *self.changes)
+
+    @property
+    def path(self) -> Path:
+        """Where the script lies."""
+        return Path(self.folder) / self.script
+
+    @property
+    def source(self) -> str:
+        """The script's text; empty for a module, and where it cannot be read."""
+        try:
+            return "" if self.is_module else self.path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    @property
+    def command(self) -> str:
+        """The script as a command line starts it."""
+        return shlex.join([*(["-m"] if self.is_module else []), self.script, *self.arguments])
+
+    @property
+    def label(self) -> str:
+        return self.name or f"race {self.command}"[:200]
+
+
+AnyRace: TypeAlias = RaceOptions | ScriptRaceOptions
+Race = TypeVar("Race", bound=RaceRules)
 
 
 def arm_name(arm: RunOptions, number: int) -> str:
@@ -138,23 +237,39 @@ def read_race_options(document: dict[str, Any]) -> RaceOptions:
     Raises:
         OptionsError: It holds something that is not allowed; the text names each place.
     """
-    return _read(document, None)
+    return _read(RaceOptions, document, None)
 
 
-def read_recorded_race(document: dict[str, Any]) -> RaceOptions:
+def read_script_race(document: dict[str, Any]) -> ScriptRaceOptions:
+    """Validate the options document of a race inside a script.
+
+    Raises:
+        OptionsError: It holds something that is not allowed; the text names each place.
+    """
+    return _read(ScriptRaceOptions, document, None)
+
+
+def is_script_race(document: dict[str, Any]) -> bool:
+    """Say whether a run's options are those of a race inside a script."""
+    return document.get("kind") == "race" and "script" in document
+
+
+def read_recorded_race(document: dict[str, Any]) -> AnyRace:
     """Validate the options of a recorded race, which today may be refused.
 
     Raises:
         OptionsError: It holds something that was never allowed; the text names each place.
     """
-    return _read(document, RECORDED)
+    if is_script_race(document):
+        return _read(ScriptRaceOptions, document, RECORDED)
+    return _read(RaceOptions, document, RECORDED)
 
 
-def _read(document: dict[str, Any], context: str | None) -> RaceOptions:
+def _read(kind: type[Race], document: dict[str, Any], context: str | None) -> Race:
     try:
-        return RaceOptions.model_validate(document, context=context)
+        return kind.model_validate(document, context=context)
     except ValidationError as error:
-        raise OptionsError(explain(error, RaceOptions)) from None
+        raise OptionsError(explain(error, kind)) from None
 
 
 def _check_device(arms: tuple[RunOptions, ...]) -> None:

@@ -10,6 +10,8 @@ from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import RACE_CHARTS
+from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
@@ -24,7 +26,7 @@ ARM_TABLE = pa.schema(
         ("arm", pa.string()),
         ("steps", pa.int64()),
         ("step_ns", pa.float64()),
-        ("wait_ns", pa.float64()),
+        ("wait_ns", pa.float64()),  # null where a script waits inside a graph
         ("cpu_s_per_1000_examples", pa.float64()),
         ("loss", pa.float64()),  # null where the workload has none
         ("accuracy", pa.float64()),  # likewise
@@ -79,7 +81,7 @@ class RaceReport:
             sections=(
                 Section("The race", (*pictures, _candidate_rows(race), _arm_rows(race)), in_short=True),
                 Section("What differs", _differences(race), in_short=True),
-                *(_arm_section(race, number) for number in range(len(race.arms))),
+                *_arm_sections(race),
                 Section("Environment", (pairs_block("Environment", flatten(race.environment)),)),
             ),
         )
@@ -160,7 +162,7 @@ def _arm_rows(race: Race) -> Table:
         (
             arm.name,
             format_duration(arm.step_ns),
-            format_duration(arm.wait_ns),
+            "–" if isinstance(arm.wait_ns, Unavailable) else format_duration(arm.wait_ns),
             _idle(arm),
             "–" if isinstance(arm.cpu_s_per_1000, Unavailable) else f"{arm.cpu_s_per_1000:.3g} s",
             _number(arm.loss),
@@ -208,6 +210,8 @@ def _beyond_share(arm: ArmResult) -> float | None:
 
 
 def _differences(race: Race) -> tuple[Block, ...]:
+    if isinstance(race.options, ScriptRaceOptions):
+        return (_changes(race.options, race.environment),)
     names = [arm.name for arm in race.arms]
     arms = race.options.arms
     found = find_differences(
@@ -217,8 +221,20 @@ def _differences(race: Race) -> tuple[Block, ...]:
     return (table, *source_blocks(names[1:], found.sources))
 
 
-def _arm_section(race: Race, number: int) -> Section:
-    options = race.options.arms[number]
+def _changes(options: ScriptRaceOptions, environment: dict[str, Any]) -> Table:
+    """Return what each candidate changes, in the words that the race has found for it."""
+    words = environment.get(CHANGES) or {}
+    rows = tuple((change, str(words.get(change, "–"))) for change in options.changes)
+    return Table(f"Changes to {options.command}", ("Candidate", "What it changes"), rows)
+
+
+def _arm_sections(race: Race) -> tuple[Section, ...]:
+    if isinstance(race.options, ScriptRaceOptions):
+        return ()
+    return tuple(_arm_section(race, number, options) for number, options in enumerate(race.options.arms))
+
+
+def _arm_section(race: Race, number: int, options: RunOptions) -> Section:
     return Section(
         f"What ran: {race.arms[number].name}",
         (
@@ -234,7 +250,7 @@ def _arm_numbers(arm: ArmResult) -> dict[str, Any]:
         "arm": arm.name,
         "steps": arm.steps,
         "step_ns": arm.step_ns,
-        "wait_ns": arm.wait_ns,
+        "wait_ns": None if isinstance(arm.wait_ns, Unavailable) else arm.wait_ns,
         "cpu_s_per_1000_examples": None if isinstance(arm.cpu_s_per_1000, Unavailable) else arm.cpu_s_per_1000,
         "loss": None if isinstance(loss, Unavailable) else loss,
         "accuracy": None if isinstance(accuracy, Unavailable) else accuracy,

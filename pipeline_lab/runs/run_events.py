@@ -240,6 +240,7 @@ def read_events(path: Path) -> list[Event]:
 
 _WORDS = {
     "importing": "loading TensorFlow",
+    "script": "running the script until it trains",
     "data": "preparing data",
     "building": "building pipeline and model",
     "calibrating": "timing the compute-only step and the input-only pipeline",

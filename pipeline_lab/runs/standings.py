@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.race_options import RaceRules
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge
 from pipeline_lab.statistics.paired import log_ratios
 from pipeline_lab.statistics.schedule import undisturbed_rounds
@@ -73,16 +73,16 @@ def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
     return Rounds(step_ns[complete], load[complete])
 
 
-def plan_race(options: RaceOptions) -> SequentialPlan:
+def plan_race(options: RaceRules) -> SequentialPlan:
     """Return the looks of a race; several candidates share the permitted error rate."""
-    return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (len(options.arms) - 1))
+    return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (options.arm_count - 1))
 
 
-def max_rounds(options: RaceOptions) -> int:
+def max_rounds(options: RaceRules) -> int:
     return math.ceil(ROUNDS_PER_PAIR * options.pairs)
 
 
-def compared_ns(step_ns: FloatArray, options: RaceOptions) -> FloatArray:
+def compared_ns(step_ns: FloatArray, options: RaceRules) -> FloatArray:
     """Return the compared times, ns: per step, or per example where the batch sizes of the arms differ.
 
     Args:
@@ -92,18 +92,18 @@ def compared_ns(step_ns: FloatArray, options: RaceOptions) -> FloatArray:
     return step_ns if options.examples_per_step is None else step_ns / np.array(options.examples_per_step)
 
 
-def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[ArmStanding, ...]:
+def find_standings(rounds: Rounds, options: RaceRules) -> tuple[ArmStanding, ...]:
     """Return one standing per candidate."""
     kept = rounds.kept(options.max_extra_load_percent)
     times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
     plan = plan_race(options)
     return tuple(
         _standing(arm, sequential_ratio(log_ratios(times_ns[:, 0], times_ns[:, arm]), plan), options)
-        for arm in range(1, len(options.arms))
+        for arm in range(1, options.arm_count)
     )
 
 
-def _standing(arm: int, result: SequentialResult | None, options: RaceOptions) -> ArmStanding:
+def _standing(arm: int, result: SequentialResult | None, options: RaceRules) -> ArmStanding:
     limit, margin = options.fail_if_slower_percent, options.margin_percent / 100
     if result is None:
         return ArmStanding(arm, None, Outcome.UNDECIDED, None if limit is None else GateAnswer.UNDECIDED, is_over=False)

@@ -23,7 +23,7 @@ from pipeline_lab.runs.record import GONE, NewerRecordError, RunKind, RunRecord,
 from pipeline_lab.runs.run_folder import RunFolder, end_run, read_record, update_record, write_record
 
 if TYPE_CHECKING:
-    from pipeline_lab.options.race_options import RaceOptions
+    from pipeline_lab.options.race_options import AnyRace
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.options.tune_options import TuneOptions
 
@@ -118,7 +118,7 @@ class RunStore:
 
     def create(
         self,
-        options: "RunOptions | RaceOptions | TuneOptions",
+        options: "RunOptions | AnyRace | TuneOptions",
         source: str,
         write_more: Callable[[RunFolder], None] = lambda _: None,
     ) -> RunFolder:

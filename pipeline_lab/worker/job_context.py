@@ -2,12 +2,14 @@
 
 import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 
@@ -25,9 +27,13 @@ class StopRequest:
     def __init__(self) -> None:
         self.is_set = False
 
-    def listen(self) -> None:
-        """Let SIGTERM request the stop; call from the main thread."""
-        signal.signal(signal.SIGTERM, self._set)
+    def listen(self, handle: Callable[[int, FrameType | None], None] | None = None) -> None:
+        """Let SIGTERM request the stop; call from the main thread.
+
+        Args:
+            handle: What to do instead.
+        """
+        signal.signal(signal.SIGTERM, handle or self._set)
 
     def request(self) -> None:
         """Ask the job to stop."""
@@ -44,6 +50,16 @@ class StopRequest:
 
     def _set(self, _signal: int, _frame: FrameType | None) -> None:
         self.request()
+
+
+def mark_running(folder: RunFolder) -> None:
+    """Mark the run as running, unless it is over."""
+
+    def running(record: RunRecord) -> RunRecord:
+        status = record.status
+        return replace(record, status=status.change(RunState.RUNNING)) if status.state.is_live else record
+
+    update_record(folder, running)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ import tensorflow as tf
 
 from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.nvidia import find_gpu
-from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import CheckpointEvent, NoteEvent
-from pipeline_lab.runs.run_folder import RunFolder, add_environment, update_record
+from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
-from pipeline_lab.worker.job_context import Job, StopRequest
+from pipeline_lab.worker.job_context import Job, StopRequest, mark_running
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
@@ -179,16 +178,6 @@ def note_missing_gpu(job: Job, device: JobDevice) -> None:
     """Report that prefetch_to_device has no GPU to copy to."""
     if job.options.pipeline.find("prefetch_to_device") and not device.is_gpu:
         job.log.write(NoteEvent("There is no GPU to copy to: prefetch_to_device prefetches into host memory instead."))
-
-
-def mark_running(folder: RunFolder) -> None:
-    """Mark the run as running, unless it is over."""
-
-    def running(record: RunRecord) -> RunRecord:
-        status = record.status
-        return replace(record, status=status.change(RunState.RUNNING)) if status.state.is_live else record
-
-    update_record(folder, running)
 
 
 def carries_ids(job: Job, dataset: Any) -> bool:

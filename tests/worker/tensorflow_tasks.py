@@ -587,6 +587,13 @@ def sample_the_busiest(path: str) -> list[int]:
     return found
 
 
+def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:
+    """Run a script with a race inside it, and return what came of both."""
+    from tests.worker.race import script_race_tasks
+
+    return script_race_tasks.race_script(text, changes, **settings)
+
+
 def note_made_datasets() -> dict[str, Any]:
     """Return what is noted of a script's datasets."""
     from tests.worker.recipe import recipe_tasks  # loads Keras
@@ -644,6 +651,7 @@ TASKS = {
         sample_without_autotune,
         run_own,
         sample_the_busiest,
+        race_script,
         note_made_datasets,
         explain_a_dataset,
         run_example_of_explain,

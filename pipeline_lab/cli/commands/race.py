@@ -8,11 +8,17 @@ import typer
 from pipeline_lab.cli.arguments import HtmlOption, SetOption, StoreOption, WorkloadOption, apply_settings
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import exit_with, print_json, say, show_report, write_html
-from pipeline_lab.errors import RunFailedError
+from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.run_folder import RunFolder
+
+
+THROWN_AWAY = (
+    "The training of [bold]{}[/] is run from its start until the answer is known, and then thrown away; files that the script "
+    "writes until then, such as logs and checkpoints, stay."
+)
 
 
 def race(
@@ -20,10 +26,22 @@ def race(
         list[str],
         typer.Argument(
             metavar="OPTIONS",
-            help="Two or more presets (with --workload its own), JSON files of options, or runs; the first is the baseline.",
+            help="Two or more presets (with --workload its own), JSON files of options, or runs; the first is the baseline. "
+            "With --change a script and, after --, its arguments.",
             show_default=False,
         ),
     ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change",
+            metavar="CHANGE",
+            help="Race a script's pipeline against this change of it, such as 'train.py:41 num_parallel_calls=8' or prefetch; "
+            "several in one candidate with ; between them. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    module: Annotated[bool, typer.Option("-m", help="The script is a module, as in `python -m`.")] = False,
     workload: WorkloadOption = None,
     settings: SetOption = None,
     pairs: Annotated[int | None, typer.Option(help="Maximum number of rounds, at least 6.", show_default="30")] = None,
@@ -49,26 +67,36 @@ def race(
 ) -> None:
     """Race pipelines against the first one: blocks in random order in one process, until the answer is clear.
 
-    --set changes every one of them.
+    --set changes every one of them. With --change, pipelines race inside a script's own training, which is then thrown away.
     """
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race_result import read_race
-    from pipeline_lab.comparison.racing import choose_race, find_arm
+    from pipeline_lab.comparison.racing import choose_race, choose_script_race, find_arm
+    from pipeline_lab.options.race_options import AnyRace
     from pipeline_lab.options.run_options import own_options
     from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     opened = open_store(store)
-    own = None if workload is None else own_options(workload, str(Path.cwd()))
-    chosen = choose_race(
-        [apply_settings(find_arm(each, opened, own=own), settings, store) for each in options],
-        name=name,
-        pairs=pairs,
-        block_steps=block,
-        margin_percent=None if margin is None else parse_percent(margin),
-        fail_if_slower_percent=None if fail_if_slower is None else parse_percent(fail_if_slower),
-        max_seconds=seconds,
-    )
+    given = {
+        "name": name,
+        "pairs": pairs,
+        "block_steps": block,
+        "margin_percent": None if margin is None else parse_percent(margin),
+        "fail_if_slower_percent": None if fail_if_slower is None else parse_percent(fail_if_slower),
+        "max_seconds": seconds,
+    }
+    chosen: AnyRace
+    if changes or module or options[0].endswith(".py"):
+        if workload is not None or settings:
+            raise OptionsError("A script races as it is; leave --workload and --set out.")
+        script, *arguments = options
+        chosen = choose_script_race(script, arguments, changes or [], is_module=module, **given)
+        say(THROWN_AWAY, chosen.command)
+    else:
+        own = None if workload is None else own_options(workload, str(Path.cwd()))
+        arms = [apply_settings(find_arm(each, opened, own=own), settings, store) for each in options]
+        chosen = choose_race(arms, **given)
     with stop_requests() as requests:
         folder = launch(opened, chosen)
         record = follow_run(folder, requests)

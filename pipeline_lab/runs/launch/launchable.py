@@ -6,6 +6,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pipeline_lab.errors import DataError, OptionsError
+from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.found_features import check_depth
 from pipeline_lab.runs.machine import usable_memory_bytes
@@ -41,6 +42,19 @@ def check_launchable(options: RunOptions) -> None:
             check_depth(workload.users_pattern)
         except DataError as error:
             raise OptionsError(str(error)) from None
+
+
+def check_script(options: ScriptRaceOptions) -> None:
+    """Refuse a race inside a script that does not exist.
+
+    Raises:
+        OptionsError: There is no such file, or no such module.
+    """
+    if options.is_module:
+        if not _is_there(options.script.partition(".")[0], Path(options.folder)):
+            raise OptionsError(no_such_module(options.script, Path(options.folder)))
+    elif not options.path.is_file():
+        raise OptionsError(f"There is no script {options.script}; specify a Python file, or a module with -m.")
 
 
 def no_such_module(name: str, start: Path) -> str:

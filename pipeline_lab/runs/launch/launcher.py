@@ -3,13 +3,13 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipeline_lab.errors import RunFailedError, StoreError
 from pipeline_lab.folders import runtime_folder
+from pipeline_lab.options.race_options import AnyRace, ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import needs_probe, render_source
-from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.launchable import check_launchable, check_script
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.launch.spare import hand_over
@@ -17,9 +17,6 @@ from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import Event, EventReader
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from pipeline_lab.options.race_options import RaceOptions
 
 FOLLOW_S = 0.25
 
@@ -39,23 +36,26 @@ class Update:
     runs_before: int | None
 
 
-def launch(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+def launch(store: RunStore, options: RunOptions | AnyRace) -> RunFolder:
     """Start a job or a race and return at once; it continues when the caller ends.
 
     Raises:
         OptionsError: A job is sure to fail; see :func:`~pipeline_lab.runs.launch.launchable.check_launchable`.
         StoreError: The store cannot be written, or no process can be started.
     """
-    for job in (options,) if isinstance(options, RunOptions) else options.arms:
-        check_launchable(job)
+    if isinstance(options, ScriptRaceOptions):
+        check_script(options)
+    else:
+        for job in (options,) if isinstance(options, RunOptions) else options.arms:
+            check_launchable(job)
     runtime_folder()  # fails here, before there is a run
     folder = create_run(store, options)
-    if not hand_over(folder.path):
+    if isinstance(options, ScriptRaceOptions) or not hand_over(folder.path):
         start_process(folder, module_command("pipeline_lab.runs.launch.supervisor", str(folder.path)))
     return folder
 
 
-def create_run(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+def create_run(store: RunStore, options: RunOptions | AnyRace) -> RunFolder:
     """Write the folder of a run or a race for its worker.
 
     Raises:
@@ -63,6 +63,8 @@ def create_run(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolde
     """
     if isinstance(options, RunOptions):
         return store.create(options, render_source(options), lambda folder: _write_probed(folder, options))
+    if isinstance(options, ScriptRaceOptions):
+        return store.create(options, options.source)
     sources = [render_source(arm) for arm in options.arms]
 
     def write_arms(folder: RunFolder) -> None:

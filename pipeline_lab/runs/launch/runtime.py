@@ -25,11 +25,11 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def worker_command(*arguments: str) -> list[str]:
-    """Return the worker's command line; ``PIPELINE_LAB_WORKER`` replaces the program, by a wrapper for instance."""
-    if named := os.environ.get("PIPELINE_LAB_WORKER"):
+def worker_command(*arguments: str, program: Program = Program.WORKER) -> list[str]:
+    """Return the command line of what runs a job; ``PIPELINE_LAB_WORKER`` replaces the worker, by a wrapper for instance."""
+    if program is Program.WORKER and (named := os.environ.get("PIPELINE_LAB_WORKER")):
         return [*shlex.split(named), *arguments]
-    return module_command(module_of(Program.WORKER), *arguments)
+    return module_command(module_of(program), *arguments)
 
 
 def child_environment() -> dict[str, str]:

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import IO, Any
 
 from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.hooks import Program
 from pipeline_lab.runs.launch.queue import MeasurementLock, Turn
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, this_process
@@ -157,16 +158,18 @@ class WorkerProcess:
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def start_cold(cls, folder: RunFolder, lock: MeasurementLock) -> "WorkerProcess":
-        """Start a worker on one run; its output goes to the run's log."""
+    def start_cold(cls, folder: RunFolder, lock: MeasurementLock, program: Program = Program.WORKER) -> "WorkerProcess":
+        """Start what runs a job; its output goes to the run's log."""
+        command = worker_command(str(folder.path), program=program)
         with folder.log.open("ab") as log:
-            return cls(_start([str(folder.path)], lock, stdin=subprocess.DEVNULL, output=log))
+            return cls(_start(command, lock, stdin=subprocess.DEVNULL, output=log))
 
     @classmethod
     def start_waiting(cls, log: Path, lock: MeasurementLock) -> "WorkerProcess":
         """Start a worker that loads TensorFlow, prints ``ready`` and then waits for :meth:`hand_over`."""
         with log.open("wb") as file:
-            return cls(_start(["--wait"], lock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, output=file))
+            command = worker_command("--wait")
+            return cls(_start(command, lock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, output=file))
 
     @property
     def says(self) -> IO[bytes]:
@@ -225,10 +228,10 @@ class WorkerProcess:
 
 
 def _start(
-    arguments: list[str], lock: MeasurementLock, *, stdin: int, output: IO[bytes], stdout: int | None = None
+    command: list[str], lock: MeasurementLock, *, stdin: int, output: IO[bytes], stdout: int | None = None
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        worker_command(*arguments),
+        command,
         stdin=stdin,
         stdout=output if stdout is None else stdout,
         stderr=output,
@@ -310,8 +313,9 @@ def find_time_limit(options: dict[str, Any]) -> TimeLimit:
     Args:
         options: Its options document; missing options have their defaults.
     """
-    if "arms" in options:
-        asked_s = options.get("max_seconds", 0.0) + len(options["arms"]) * options.get("warmup_seconds", 0.0)
+    if options.get("kind") == RunKind.RACE:
+        arms = len(options.get("arms") or (None, *options.get("changes", ())))
+        asked_s = options.get("max_seconds", 0.0) + arms * options.get("warmup_seconds", 0.0)
         return TimeLimit(asked_s + options.get("timeout_s", _DEFAULT_TIMEOUT_S), "timeout_s")
     training = options.get("training", {})
     return TimeLimit(
@@ -347,7 +351,7 @@ class Supervision:
         record = update_record(self.folder, _start_now)
         limit = find_time_limit(record.options or {})
         oom_kills = count_oom_kills()
-        worker = self._start_worker()
+        worker = self._start_worker(_program_of(record))
         deadline_s = time.monotonic() + limit.seconds
         while (exit_code := worker.exit_code()) is None:
             if self._should_stop():
@@ -359,11 +363,11 @@ class Supervision:
             time.sleep(POLL_S)
         return explain_exit(self.folder, exit_code, oom_kills)
 
-    def _start_worker(self) -> WorkerProcess:
+    def _start_worker(self, program: Program) -> WorkerProcess:
         if self.worker is None or not self.worker.hand_over(self.folder):
             if self.worker is not None:
                 self.worker.kill()
-            self.worker = WorkerProcess.start_cold(self.folder, self.lock)
+            self.worker = WorkerProcess.start_cold(self.folder, self.lock, program)
         return self.worker
 
     def _should_stop(self) -> bool:
@@ -372,6 +376,12 @@ class Supervision:
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         self.terminated = True
+
+
+def _program_of(record: RunRecord) -> Program:
+    """Return what runs a job: a script has a process of its own, for nothing may be imported before it begins."""
+    is_script = record.kind is RunKind.RACE and "script" in (record.options or {})
+    return Program.SCRIPT_RACE if is_script else Program.WORKER
 
 
 def _start_now(record: RunRecord) -> RunRecord:

@@ -8,7 +8,7 @@ import streamlit as st
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_charts import closing_intervals
-from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
+from pipeline_lab.options.race_options import AnyRace, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.run_events import RaceEvent, read_events
@@ -52,13 +52,13 @@ def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
     """Return the first arm's window that is not analyzed yet; the app itself parses no trace."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
-    arms = len(read_recorded_race(record.options or {}).arms)
+    arms = read_recorded_race(record.options or {}).arm_count
     windows = [window for arm in range(arms) for window in folder.arm(arm).windows()[-1:]]
     return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
 
 
 @st.fragment(run_every=live.REDRAW_S)
-def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
+def _show_standing(folder: RunFolder, options: AnyRace) -> None:
     if alike := describe_alike(options):
         st.caption(escape(alike))
     events = _race_events(folder)
@@ -69,13 +69,13 @@ def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
     st.markdown(contents.write_table(standing_table(events[-1], options)))
 
 
-def _closing(folder: RunFolder, events: list[RaceEvent], options: RaceOptions) -> Picture:
+def _closing(folder: RunFolder, events: list[RaceEvent], options: AnyRace) -> Picture:
     meaning = "Each candidate's difference from the baseline in every round, and its interval closing in."
-    rounds = read_rounds(read_table(folder.blocks, BLOCKS), len(options.arms))
+    rounds = read_rounds(read_table(folder.blocks, BLOCKS), options.arm_count)
     return Picture("race-closing", meaning, partial(closing_intervals, rounds, events, options), wide=True)
 
 
-def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
+def standing_table(event: RaceEvent, options: AnyRace) -> Table:
     """Return the current result of every candidate."""
     names = name_arms(options)
     rows = tuple(

@@ -1,14 +1,4 @@
-"""One arm of a race: a separate pipeline and model that run in blocks and rest in between, without profiling.
-
-While other arms run, an arm's threads go on until its buffers are full. A race that ignored this would measure how fast
-the arm empties them: a prefetch of 64 batches looked four to seven times faster than one of 2. So
-
-- after a block, the arm waits until its buffers are full, which keeps its threads out of the next arm's block;
-- before a block, it drops what was buffered meanwhile, down to what was left when it stopped;
-- two uncounted steps then bring step and pipeline into their rhythm.
-
-The arm thus continues with its buffers as full as if it had never paused.
-"""
+"""One arm of a race: a separate pipeline and model that run in blocks and rest in between, without profiling."""
 
 import math
 import os
@@ -16,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.nvidia import Gpu
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
+from pipeline_lab.worker.race.resting import LEAD_STEPS, ReadyBatches, Resting, Tuning
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.resources import ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
@@ -68,33 +59,12 @@ class LoadMeter:
         return BlockLoad(round((use.own_s + use.children_s) * NS_PER_S), percent, self._gpu.is_unsteady())
 
 
+NOT_SETTLED = "AUTOTUNE had not settled when the race began; raise warmup_seconds, or set fixed numbers."
 FIRST_STEPS = 2
 """Steps that compile; the first batch also waits for a full shuffle buffer."""
-LEAD_STEPS = 2
-MIN_TUNING_S = 1.3
-"""The autotuner runs after 10 ms, 20 ms and so on; its eighth run comes about now."""
-FULL_AFTER_STEPS = 1.5
-"""Buffers that have not grown for the time of this many steps are full, unless a prefetch is known to have room."""
-MIN_PATIENCE_S, MAX_PATIENCE_S = 0.02, 1.0
-MAX_FILLING_S = 30.0
-MOST_DRAINED = 4
-"""Most batches to drain, as a multiple of the surplus, since a fast pipeline refills while it is drained."""
-POLL_S = 0.002
 
 MarkStep = Callable[[int], AbstractContextManager[None]]
 """Surrounds a step with its marker in the trace."""
-
-
-class ReadyBatches(Protocol):
-    """What an iterator has buffered; see :class:`pipeline_lab.worker.race.race_session.Buffers`."""
-
-    def batches(self) -> float: ...
-
-    def elements(self) -> int: ...
-
-    def has_room(self) -> bool: ...
-
-    def tuned(self) -> tuple[Any, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -105,7 +75,7 @@ class Block:
     first_step: int
     steps: int
     wall_ns: int
-    wait_ns: int
+    wait_ns: int | None
     drained_batches: int
     load: BlockLoad
 
@@ -124,9 +94,9 @@ class Arm:
     ) -> None:
         self._job, self.trainer, self._recorder = job, trainer, recorder
         self._calls, self._batches, self._buffers = steps, batches, buffers
+        self._resting = Resting(buffers, job.stop)
         self._memory = ResidentMemory()
         self._steps = self._batches_kept = 0
-        self._left_batches = self._step_s = 0.0
 
     def warm_up(self, epoch_batches: int, limit_s: float) -> str | None:
         """Compile, fill shuffle buffer and caches, let the autotuner settle; the training is undone.
@@ -159,8 +129,7 @@ class Arm:
         wall_ns = self._job.clock.now_ns() - start_ns
         wait_ns = self._recorder.exposed_wait_ns - before_ns
         block = Block(start_ns, first_step, steps, wall_ns, wait_ns, drained, meter.read())
-        self._left_batches = self._buffers.batches()
-        self._step_s = wall_ns / steps / NS_PER_S
+        self._resting.begin(wall_ns / steps / NS_PER_S)
         return block
 
     def run_window(self, recorder: WindowRecorder, mark_step: MarkStep) -> None:
@@ -179,24 +148,10 @@ class Arm:
 
     def rest(self) -> None:
         """Wait until the pipeline's threads are idle, to not slow the next arm; not after a stop request."""
-        patience_s = min(max(FULL_AFTER_STEPS * self._step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
-        begun_s = grown_s = time.monotonic()
-        elements = self._buffers.elements()
-        while not self._job.stop.is_set and (now_s := time.monotonic()) - begun_s < MAX_FILLING_S:
-            if now_s - grown_s >= patience_s and not self._buffers.has_room():
-                return
-            time.sleep(POLL_S)
-            if (found := self._buffers.elements()) != elements:
-                elements, grown_s = found, time.monotonic()
+        self._resting.rest()
 
     def _drain(self) -> int:
-        """Drop what was buffered during the pause, and during the draining."""
-        most = MOST_DRAINED * math.ceil(self._buffers.batches() - self._left_batches)
-        drained = 0
-        while drained < most and self._buffers.batches() > self._left_batches:
-            self._note_samples(self._next())
-            drained += 1
-        return drained
+        return self._resting.drain(lambda: self._note_samples(self._next()))
 
     def _fill_caches(self, epoch_batches: int, deadline_s: float) -> str | None:
         for number in range(epoch_batches):
@@ -211,15 +166,12 @@ class Arm:
 
     def _tune(self, deadline_s: float) -> str | None:
         """Train until the parameters have been stable for as long as they took to settle."""
-        begun_s = changed_s = time.monotonic()
-        tuned = self._buffers.tuned()
-        while tuned and (now_s := time.monotonic()) - begun_s < max(MIN_TUNING_S, 2 * (changed_s - begun_s)):
-            if now_s > deadline_s:
-                return "AUTOTUNE had not settled when the race began; raise warmup_seconds, or set fixed numbers."
+        tuning = Tuning(self._buffers)
+        while not tuning.is_settled():
+            if time.monotonic() > deadline_s:
+                return NOT_SETTLED
             self._job.stop.check()
             self._train(1, is_measured=False, keep_samples=False)
-            if (found := self._buffers.tuned()) != tuned:
-                tuned, changed_s = found, time.monotonic()
         return None
 
     def _train(self, steps: int, *, is_measured: bool, keep_samples: bool = True) -> None:

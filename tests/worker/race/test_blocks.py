@@ -1,4 +1,5 @@
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,11 @@ from pipeline_lab.stages.order import ShuffleStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
-from pipeline_lab.worker.job_context import Job
-from pipeline_lab.worker.race import blocks
+from pipeline_lab.worker.job_context import Job, StopRequest
+from pipeline_lab.worker.race import resting
 from pipeline_lab.worker.race import rounds as race
-from pipeline_lab.worker.race.blocks import LEAD_STEPS, Arm, BlockLoad, LoadMeter, count_epoch_batches
+from pipeline_lab.worker.race.blocks import Arm, BlockLoad, LoadMeter, count_epoch_batches
+from pipeline_lab.worker.race.resting import LEAD_STEPS
 from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.train.training_steps import PythonSteps, TakenStep
@@ -135,7 +137,7 @@ def test_a_pipeline_that_is_as_fast_as_the_draining_is_not_drained_for_ever(make
     pipeline = Pipeline(depth=4, pace=1)
     arm = make_lane(pipeline).arm
     arm.rest()
-    assert arm.run_block(1, CalmMeter()).drained_batches == blocks.MOST_DRAINED * 4
+    assert arm.run_block(1, CalmMeter()).drained_batches == resting.MOST_DRAINED * 4
 
 
 def test_a_race_that_was_asked_to_stop_waits_for_no_buffer(make_lane: MakeLane) -> None:
@@ -155,7 +157,7 @@ def test_a_slow_pipeline_is_waited_for_until_its_prefetch_is_full(
             self.looks += 1
             return super().elements() if self.looks % 20 == 0 else self.ready
 
-    monkeypatch.setattr(blocks, "MIN_PATIENCE_S", 0.001)
+    monkeypatch.setattr(resting, "MIN_PATIENCE_S", 0.001)
     pipeline = Slow(depth=3)
     make_lane(pipeline).arm.rest()
     assert pipeline.ready == 3
@@ -166,7 +168,7 @@ def test_an_arm_that_was_stopped_with_a_full_buffer_goes_on_with_a_full_one(make
     arm = make_lane(pipeline).arm
     arm.run_block(2, CalmMeter())
     arm.rest()
-    arm._left_batches = 8.0  # as a pipeline leaves it that is faster than its consumer
+    arm._resting._left_batches = 8.0  # as a pipeline leaves it that is faster than its consumer
     assert arm.run_block(2, CalmMeter()).drained_batches == 0
 
 
@@ -217,7 +219,7 @@ def test_a_cache_that_is_not_full_in_time_is_said(make_lane: MakeLane) -> None:
 
 
 def test_the_autotuner_is_waited_for(make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MIN_TUNING_S", 0.01)
+    monkeypatch.setattr(resting, "MIN_TUNING_S", 0.01)
     pipeline = Pipeline(depth=2, autotuned=30)
     arm = make_lane(pipeline).arm
     assert arm.warm_up(0, limit_s=10) is None
@@ -294,3 +296,43 @@ def test_a_race_that_is_stopped_leaves_whole_blocks(make_lane: MakeLane) -> None
     lanes[0].job.stop.is_set = True
     job = _run(RaceOptions(arms=(SYNTHETIC.options, SYNTHETIC.options)), lanes)
     assert read_table(job.folder.blocks, BLOCKS).num_rows == 0
+
+
+class Ended(Pipeline):
+    """A pipeline whose prefetch has read its input to the end of the epoch: it has room that nothing will fill."""
+
+    def elements(self) -> int:
+        return self.ready
+
+    def has_room(self) -> bool:
+        return True
+
+
+def test_a_prefetch_at_the_end_of_its_epoch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resting, "MAX_FILLING_S", 1e9)
+    stop = StopRequest()
+    rests = resting.Resting(Ended(depth=2), stop)
+    monkeypatch.setattr(resting, "UNKNOWN_STUCK_S", 0.01)
+    rests.rest()
+    rests.begin(step_s=1e-6)
+    rests.rest()
+
+
+class Restarting(Pipeline):
+    """A pipeline that is made again with every look, so that its parameters begin anew."""
+
+    looks = 0
+
+    def tuned(self) -> tuple[Any, ...]:
+        self.looks += 1
+        return ((self.looks, "parallelism", 1.0),)
+
+
+def test_a_pipeline_that_begins_again_with_each_epoch_has_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resting, "MIN_TUNING_S", 0.05)
+    tuning = resting.Tuning(Restarting(depth=1))
+    for _ in range(10_000):
+        if tuning.is_settled():
+            return
+        time.sleep(0.005)
+    pytest.fail("it counts as unsettled for ever")

@@ -1,0 +1,1 @@
+"""Races changed pipelines inside the training of a script that is run as it is."""

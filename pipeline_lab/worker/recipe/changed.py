@@ -1,0 +1,162 @@
+"""Makes a dataset of the script again with the edits of a change: what :mod:`~pipeline_lab.pipeline.changes` says, done."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.pipeline.changes import CallEdit, Edit, Insert, MoveBefore, Remove, Rename, SetArgument, SetTraining
+from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
+from pipeline_lab.worker.recipe.replaying import Call, CannotReplayError, replay
+from pipeline_lab.worker.recipe.wrapping import datasets_in
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What the datasets of the script are made of.
+
+    Attributes:
+        recipe: In words.
+        notes: Of each call, by its number in the recipe.
+    """
+
+    recipe: Recipe
+    notes: Mapping[int, Note]
+
+    def number_of(self, dataset: Any) -> int:
+        mine = note_of(dataset)
+        return next(number for number, note in self.notes.items() if note is mine)
+
+
+def change_dataset(dataset: Any, noted: Noted, edits: Iterable[Edit], scratch: Path) -> Any:
+    """Make a dataset again with edits; what it keeps in files is kept in others, below a folder.
+
+    Args:
+        dataset: Of the script.
+        noted: What it is made of.
+        edits: Of calls by their numbers; those of the training do nothing here.
+        scratch: The folder.
+
+    Raises:
+        CannotReplayError: One of its calls cannot be made again, or an edit does not suit it.
+    """
+    wanted = [edit for edit in edits if not isinstance(edit, SetTraining)]
+    own = [_with_own_file(edit, scratch) for edit in wanted]
+    files = [SetArgument(number, "filename", _file(scratch, number)) for number in _written(noted, dataset)]
+    plan = _Plan(dataset, noted.notes)
+    for edit in [*files, *own]:
+        plan.add(edit)
+    return replay(dataset, {noted.notes[number]: plan.edits[number].make for number in plan.edits})
+
+
+def with_own_files(dataset: Any, noted: Noted, scratch: Path) -> Any:
+    """Return the script's dataset as it is, unless it writes a cache that others, or a later training, would take as theirs."""
+    return change_dataset(dataset, noted, (), scratch) if any(_written(noted, dataset)) else dataset
+
+
+def _written(noted: Noted, dataset: Any) -> Iterator[int]:
+    """Yield the caches in files that are not complete yet."""
+    for call in noted.recipe.upstream(noted.number_of(dataset)):
+        name = call.arguments.get("filename")
+        if call.method == "cache" and name and not Path(f"{name}.index").exists():
+            yield call.number
+
+
+def _file(scratch: Path, number: int) -> str:
+    scratch.mkdir(parents=True, exist_ok=True)
+    return str(scratch / f"call-{number}")
+
+
+def _with_own_file(edit: CallEdit, scratch: Path) -> CallEdit:
+    if isinstance(edit, Insert) and edit.method == "cache" and edit.arguments.get("filename"):
+        return replace(edit, arguments={"filename": _file(scratch, edit.after)})
+    return edit
+
+
+@dataclass
+class _CallEdits:
+    """All edits of one call.
+
+    Attributes:
+        arguments: Set.
+        method: To call instead; None for its own.
+        stays: Whether it is made at its place.
+        first: Calls that are made directly before it, with their arguments.
+        then: Calls that are inserted behind it.
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    method: str | None = None
+    stays: bool = True
+    first: list["_Moved"] = field(default_factory=list)
+    then: list[Insert] = field(default_factory=list)
+
+    def make(self, call: Call) -> Any:
+        inputs = call.inputs
+        for moved in self.first:
+            inputs = (moved.make(inputs),)
+        if not self.stays:
+            (made,) = inputs
+        elif self.method is not None:
+            (below,) = inputs
+            made = getattr(below, self.method)(**{**call.arguments, **self.arguments})
+        else:
+            made = call.again(*inputs, **self.arguments)
+        for each in self.then:
+            made = getattr(made, each.method)(**each.arguments)
+        return made
+
+
+@dataclass(frozen=True)
+class _Moved:
+    note: Note
+    made_by: Any
+    edits: _CallEdits
+
+    def make(self, inputs: tuple[Any, ...]) -> Any:
+        return Call(self.note, self.made_by, inputs).again(*inputs, **self.edits.arguments)
+
+
+class _Plan:
+    def __init__(self, dataset: Any, notes: Mapping[int, Note]) -> None:
+        self._dataset, self._notes = dataset, notes
+        self.edits: defaultdict[int, _CallEdits] = defaultdict(_CallEdits)
+
+    def add(self, edit: CallEdit) -> None:
+        mine = self.edits[edit.call]
+        match edit:
+            case SetArgument():
+                mine.arguments[edit.name] = edit.value
+            case Insert():
+                mine.then.append(edit)
+            case Remove():
+                mine.stays = False
+            case Rename():
+                mine.method = edit.method
+            case MoveBefore():
+                mine.stays = False
+                note = self._notes[edit.call]
+                self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine))
+
+
+def _made_by(dataset: Any, note: Note) -> Any:
+    """Return how the dataset of a note was made, which a dataset is made of."""
+    for each in _upstream(dataset, set()):
+        if note_of(each) is note and MADE_BY in vars(each):
+            return vars(each)[MADE_BY]
+    raise CannotReplayError(f"The call of {note.method} is inside of a function, where calls keep their order.")
+
+
+def _upstream(dataset: Any, seen: set[int]) -> Iterator[Any]:
+    if id(dataset) in seen:
+        return
+    seen.add(id(dataset))
+    yield dataset
+    made_by = vars(dataset).get(MADE_BY)
+    if made_by is not None:
+        given = made_by.signature.bind_partial(*made_by.arguments, **made_by.options).arguments
+        for value in given.values():
+            for below in datasets_in(value):
+                yield from _upstream(below, seen)

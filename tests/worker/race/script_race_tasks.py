@@ -1,0 +1,53 @@
+"""Races inside scripts, in the process that has TensorFlow."""
+
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline_lab.capture.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script_race.script_race import RaceOverError, ScriptRace
+from pipeline_lab.capture.script_race.switching import switched_by
+from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
+from pipeline_lab.runs.run_events import NoteEvent, RaceEvent, read_events
+from pipeline_lab.runs.run_folder import read_record
+from pipeline_lab.runs.run_tables import BLOCKS, read_table
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.worker.job_context import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.recipe.replaying import keep_calls
+
+
+def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:
+    """Run a script with a race inside it, and return what came of both."""
+    note_new_datasets()
+    keep_calls()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "train.py"
+        script.write_text(textwrap.dedent(text), encoding="utf-8")
+        options = ScriptRaceOptions(script=str(script), folder=folder, changes=tuple(changes), **settings)
+        run = RunStore(Path(folder) / "store").create(options, options.source)
+        race = ScriptRace(run, options, EventLog(run.events), StopRequest())
+        seen: dict[str, Any] = {"__name__": "__main__"}
+        came_to_its_end = False
+        with switched_by(race):
+            try:
+                exec(compile(script.read_text(), str(script), "exec"), seen)
+                came_to_its_end = True
+            except RaceOverError:
+                pass
+        events = read_events(run.events)
+        return {
+            "ended_by_itself": came_to_its_end,
+            "failure": None if race.failure is None else str(race.failure),
+            "rounds": race.rounds,
+            "blocks": [(row["round"], row["arm"], row["steps"]) for row in read_table(run.blocks, BLOCKS).to_pylist()],
+            "looks": sum(isinstance(event, RaceEvent) for event in events),
+            "notes": [event.sentence for event in events if isinstance(event, NoteEvent)],
+            "words": read_record(run).environment.get(CHANGES),
+            "state": read_record(run).status.state.value,
+            "traced": seen.get("traced"),
+            "batches": [tf.nest.map_structure(int, each) for each in seen.get("batches", [])],
+        }

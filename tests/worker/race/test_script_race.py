@@ -1,0 +1,94 @@
+"""Races inside scripts that are run as they are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+FIT = """
+    import keras
+    import tensorflow as tf
+
+    traces = []
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layer = keras.layers.Dense(1)
+
+        def call(self, x):
+            traces.append(1)
+            return self.layer(x)
+
+    numbers = tf.data.Dataset.range(40)
+    dataset = (
+        numbers.map(lambda n: (tf.fill([3], tf.cast(n, tf.float32)), 0.0))
+        .batch(4)
+    )
+    model = Model()
+    model.build((None, 3))
+    model.compile("sgd", "mse", steps_per_execution=2)
+    traced = []  # how often, by the end of each call
+    count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda *_, **__: traced.append(len(traces)))
+    model.fit(dataset, epochs=100000, verbose=0, callbacks=[count])
+"""
+
+LOOP = """
+    import tensorflow as tf
+
+    batches = []
+    weight = tf.Variable(1.0)
+    dataset = (
+        tf.data.Dataset.range(6)
+        .map(lambda n: n)
+        .batch(2)
+        .prefetch(1)
+    )
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_mean(tf.cast(batch, tf.float32))
+        tape.gradient(loss, weight)
+
+    for epoch in range(100000):
+        for batch in dataset:
+            step(batch)
+            batches.append(batch[0])
+"""
+SHORT = {"pairs": 6, "block_steps": 2, "max_extra_load_percent": 100.0, "alpha": 0.5}
+
+
+def test_pipelines_take_turns_inside_fit_without_tracing_it_again(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow("race_script", text=FIT, changes=["train.py:18 num_parallel_calls=1; prefetch"], **SHORT)
+    assert found["failure"] is None
+    assert not found["ended_by_itself"], "the training is over with the race"
+    assert found["state"] == "running"
+    assert found["looks"] == found["rounds"] > 0
+    assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2)}
+    assert len(found["blocks"]) == 2 * found["rounds"]
+    assert len(set(found["traced"])) == 1, "by the first step, and never again"
+    assert found["words"] == {
+        "train.py:18 num_parallel_calls=1; prefetch": "Set num_parallel_calls=1 in .map(lambda n: (tf.fill([3], tf.cast(n, "
+        "tf.float32)), 0.0)) (train.py:18). Prefetch batches after .batch(4) (train.py:19), while the step runs."
+    }
+
+
+def test_pipelines_take_turns_in_a_loop_each_from_where_it_was(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow(
+        "race_script", text=LOOP, changes=["train.py:10 buffer_size=2", "train.py:8 num_parallel_calls=1"], **SHORT
+    )
+    assert found["failure"] is None
+    assert not found["ended_by_itself"]
+    assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2), (2, 2)}
+    assert set(found["batches"]) == {0, 2, 4}
+    assert len(found["batches"]) >= 3 * found["rounds"] * (2 + 2), "all of them in one pass of its loop"
+
+
+def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callable[..., Any]) -> None:
+    for change, words in (
+        ("train.py:99 cache", "no dataset is made at train.py:99"),
+        ("train.py:9 batch_size=4", "changes how many examples a step trains on"),
+    ):
+        assert words in ask_tensorflow("race_script", text=LOOP, changes=[change], **SHORT)["failure"]
