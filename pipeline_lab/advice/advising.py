@@ -168,7 +168,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found
     if (eager := _eager(diagnosis)) is not None:
-        return (eager, *found)
+        return (eager, *(found or _for_script(diagnosis, folder, ())))
     recommendations = find_recommendations(
         verdict.verdict_class,
         verdict.cause,

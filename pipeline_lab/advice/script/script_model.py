@@ -102,10 +102,10 @@ def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
         ran, said = format_duration(run.step_ns), format_duration(found_ns)
         why = "something else slows it down" if factor > 1.0 else "the machine was slower while they were measured"
         return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said, why=why))
-    if binding == PROCESSOR and not waits:
-        return replace(run, cpu_factor=factor)
     if binding == PROCESSOR:
-        pipeline_ns = max(term.time_ns for term in terms if term.name not in (STEP, PROCESSOR))
+        pipeline_ns = max((term.time_ns for term in terms if term.name not in (STEP, PROCESSOR)), default=LEAST_NS)
+        if not waits or run.step_ns > MOST_UNEXPLAINED * pipeline_ns:
+            return replace(run, cpu_factor=factor)
         factor = run.step_ns / pipeline_ns
     processor_ns = next((term.time_ns for term in terms if term.name == PROCESSOR), 0.0)
     return replace(run, pipeline_factor=factor, cpu_factor=min(1.0, run.step_ns / max(LEAST_NS, processor_ns)))

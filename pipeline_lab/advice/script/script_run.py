@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, plain_times
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
 
@@ -32,6 +35,8 @@ class ScriptRun:
         pipeline_factor, cpu_factor: What the stages' work and the processor time have to be multiplied by for the script as it
             is to give its own step.
         is_calibrated: The compute-only step was timed; else it is what is left of a step without its wait.
+        busy_ns: What of a step computes, by the trace; None where no trace tells. Python in the pipeline holds up the rest, which
+            belongs to Python too.
         python_computes: Python in the pipeline was seen to compute and not to wait, so that its lock holds up other calls.
         order_stall: Place of the stage whose finished elements wait for slower ones before them, if that holds the script up.
     """
@@ -49,6 +54,7 @@ class ScriptRun:
     pipeline_factor: float = 1.0
     cpu_factor: float = 1.0
     is_calibrated: bool = False
+    busy_ns: float | None = None
     python_computes: bool = False
     order_stall: int | None = None
 
@@ -85,6 +91,14 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     work_ns = sum(stage.work_ns for stage in stages)
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
+    step_cpu_ns = None if cpu_ns is None else max(0.0, cpu_ns - share * work_ns)
+    if (
+        isinstance(calibration, Unavailable)
+        and step_cpu_ns is not None
+        and _shares_cores(results, cpu_ns or 0.0, step_ns)
+    ):
+        left_ns = step_ns * step_cpu_ns / (cpu_ns or 1.0)  # what full cores would take without the pipeline's part
+        ceiling_ns = min(ceiling_ns, max(left_ns, ceiling_ns - share * work_ns / cores))
     return ScriptRun(
         recipe=recipe,
         stages=stages,
@@ -93,13 +107,30 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         cores=cores,
         pool_threads=pool_threads,
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
-        step_cpu_ns=None if cpu_ns is None else max(0.0, cpu_ns - share * work_ns),
+        step_cpu_ns=step_cpu_ns,
         cpu_share=share,
         noise_percent=noise,
         is_calibrated=not isinstance(calibration, Unavailable),
+        busy_ns=_busy_ns(results, step_ns),
         python_computes=results.verdict.cause == InputCause.PYTHON_BOUND,
         order_stall=_order_stall(results, stages),
     )
+
+
+def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return None
+    computes_ns = breakdown.device_compute_ns + breakdown.device_copy_ns + breakdown.host_compute_ns
+    return step_ns * computes_ns / breakdown.total_ns
+
+
+def _shares_cores(results: Diagnosis, cpu_ns: float, step_ns: float) -> bool:
+    """Say whether the step computes on the cores that the pipeline uses too, and these are full: then it takes longer than alone."""
+    breakdown, load = results.step_breakdown, results.job_load
+    if isinstance(breakdown, Unavailable) or isinstance(load, Unavailable) or breakdown.device_compute_ns:
+        return False
+    return cpu_ns + load.other_cores * step_ns >= CPU_FULL_SHARE * load.cores * step_ns
 
 
 def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:
@@ -112,17 +143,25 @@ def _step(results: Diagnosis) -> tuple[float, float, float]:
     """Return the step, the time between two steps, ns, and how uncertain the step is, percent; 0 where it is not known."""
     job, steps = results.job_steps, results.steps
     if not isinstance(job, Unavailable):
-        times = plain_times(job)
-        return times.step_ns, times.between_ns, noise_percent(job)
+        return _mean_ns(job), plain_times(job).between_ns, noise_percent(job)
     if not isinstance(steps, Unavailable):
         return float(steps.training_step_ns.mean()), 0.0, 0.0
     return 0.0, 0.0, 0.0
 
 
+def _mean_ns(job: JobSteps) -> float:
+    """Return the mean of the steps outside of profile windows: what an epoch's beginning costs, as where a buffer fills, counts."""
+    plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
+    return float(tables.ints(job.table, "step_ns")[plain].mean()) if plain.any() else job.mean_ns
+
+
 def _waiting_share(results: Diagnosis) -> float:
     """Return the share of the step that passes waiting for input, as the verdict has it."""
     verdict, job = results.verdict, results.job_steps
-    if verdict.verdict_class is VerdictClass.INPUT_BOUND and verdict.lost_percent is not None:
+    if (
+        verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION)
+        and verdict.lost_percent is not None
+    ):
         return min(1.0, verdict.lost_percent / 100.0)
     if not isinstance(job, Unavailable) and job.wait_percent is not None:
         return min(1.0, job.wait_percent / 100.0)

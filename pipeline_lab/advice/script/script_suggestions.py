@@ -87,7 +87,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     if case.cause is not None and (busy := _leave_alone(case, cures)) is not None:
         cures.insert(0, busy)
-    is_rewrite = case.cause in (InputCause.PYTHON_BOUND, InputCause.CPU_BOUND) or case.cause is None
+    helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in cures)
+    is_rewrite = case.cause in (InputCause.PYTHON_BOUND, None) or (case.cause is InputCause.CPU_BOUND and not helps)
     head = [*words, *cures] if is_rewrite or not cures else cures
     taken = {one.change for one in head}
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
@@ -105,17 +106,16 @@ def _cures(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:
         yield from _wider_pool(case)
     for key in CURES[case.cause]:
         for change in changes:
-            if change.rewrite == key and _is_about(case, change):
+            if change.rewrite == key and _is_about(case, change) and not _is_done(case, change):
                 yield word_change(case, change, case.cause.recommendation.why)
 
 
 def _leave_alone(case: ScriptCase, cures: Sequence[Suggestion]) -> Suggestion | None:
     """Ask for a quiet machine where other programs fill the cores and nothing that could be changed gains anything."""
     run = case.run
-    if isinstance(run, Unavailable) or run.other_cores < FULL_CORES * run.cores:
+    if isinstance(run, Unavailable) or run.other_cores < FULL_CORES * run.cores or case.cause not in CORE_CAUSES:
         return None
-    gains = [each.predicted_gain_percent for each in cures]
-    if any(isinstance(gain, float) and gain >= LEAST_GAIN_PERCENT for gain in gains):
+    if any(_gains(each, MUCH_MORE_PERCENT) for each in cures):
         return None
     used = f"{run.other_cores:.1f} of {run.cores:.0f} cores"
     return Suggestion(
@@ -125,9 +125,24 @@ def _leave_alone(case: ScriptCase, cures: Sequence[Suggestion]) -> Suggestion | 
     )
 
 
+def _gains(suggestion: Suggestion, percent: float) -> bool:
+    gain = suggestion.predicted_gain_percent
+    return isinstance(gain, float) and gain >= percent
+
+
+CORE_CAUSES = (InputCause.UNDER_PARALLEL, InputCause.CPU_BOUND, InputCause.POOL_BOUND)
+"""Causes that full cores look like."""
 QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
 FULL_CORES = 0.5
 """Part of the cores that other programs take at least where they are what holds the input up."""
+
+
+def _is_done(case: ScriptCase, change: Change) -> bool:
+    """Say whether TensorFlow's rewrites run the call in parallel already, with all threads of the pool."""
+    if isinstance(case.run, Unavailable) or change.rewrite != "parallel-map":
+        return False
+    ran = [stage for stage in case.run.stages if change.call in stage.calls]
+    return any(stage.works_ahead and stage.at_once >= case.run.pool_threads > 1 for stage in ran)
 
 
 def _is_about(case: ScriptCase, change: Change) -> bool:
@@ -259,6 +274,9 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
         or suggestion.change == InputCause.NO_OVERLAP.recommendation.change
     ):
         return placed
-    found = predict_without(case.run, case.blamed)
+    run = case.run
+    if run.python_computes and not run.is_calibrated and run.busy_ns:
+        run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
+    found = predict_without(run, case.blamed)
     gain = round(found.gain_percent, 1)
-    return replace(placed, predicted_gain_percent=gain, held_back=hold_back(case.run, found))
+    return replace(placed, predicted_gain_percent=gain, held_back=hold_back(run, found))

@@ -72,7 +72,7 @@ def test_a_serial_map_is_told_what_to_type_and_what_it_brings():
 def test_the_cure_stays_where_other_programs_take_its_gain():
     """24 ms of processor in a step of 24 ms, for one core that is left of two."""
     busy = script(cpu_share=1.0, step_ms=24.0, cores=2.0, pool_threads=2, other_cores=1.1)
-    first = suggested(InputCause.UNDER_PARALLEL, busy)[0]
+    first = next(each for each in suggested(InputCause.UNDER_PARALLEL, busy) if each.after)
     assert first.predicted_gain_percent == 0.0
     assert first.prediction == ""
     assert first.held_back == ("Little gain while other programs use 1.1 of 2 cores; up to 40 % on a quiet machine.")
@@ -127,3 +127,23 @@ def test_a_pool_that_is_too_small_gets_the_threads_that_the_calls_ask_for():
     first = suggest_for_script(ScriptCase(explain_script(run), own, verdict), ())[0]
     assert first.after == "options.threading.private_threadpool_size = 16"
     assert first.predicted_gain_percent == 80.0  # the step is left
+
+
+def test_python_that_holds_up_the_step_too_is_bounded_by_what_computes():
+    """The step takes 10 ms beside its wait, but computes for 2 ms of them: the rest waits for Python's lock."""
+    run = python_script(cpu_share=1.0, ceiling_ms=10.0, busy_ms=2.0, python_computes=True, is_calibrated=False)
+    assert suggested(InputCause.PYTHON_BOUND, run, python=True)[0].predicted_gain_percent == 90.0
+
+
+def test_a_map_that_runs_on_all_threads_already_is_not_told_to_run_in_parallel():
+    ran = list(stages(8.0))
+    ran[3] = replace(ran[3], name="ParallelMapV2", at_once=4.0, works_ahead=True, is_pooled=True)
+    found = suggested(InputCause.UNDER_PARALLEL, script(stages=tuple(ran)))
+    assert not any("num_parallel_calls=tf.data.AUTOTUNE" in each.after for each in found)
+
+
+def test_where_other_programs_fill_the_cores_and_nothing_helps_they_come_first():
+    busy = script(cpu_share=1.0, step_ms=24.0, cores=2.0, pool_threads=2, other_cores=1.1)
+    first = suggested(InputCause.UNDER_PARALLEL, busy)[0]
+    assert first.change.startswith("Stop the other programs")
+    assert "1.1 of 2 cores" in first.why
