@@ -63,13 +63,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Let one process compile what several would otherwise compile side by side."""
+    """Let one process compile what several would otherwise compile side by side: loops over events, and the tests."""
     if any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")):
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pipeline_lab", "analyze", str(SMALL_TRACE)]
-        environment = {**os.environ, "PIPELINE_LAB_CACHE": folder}
-        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    for module in (["pipeline_lab", "analyze", str(SMALL_TRACE)], ["pytest", "--collect-only", "-q"]):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "PIPELINE_LAB_CACHE": folder}
+            command = [sys.executable, "-m", *module]
+            subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,10 +12,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Container, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import psutil
 import pytest
@@ -210,10 +210,11 @@ def browser(playwright) -> Iterator[Browser]:
     found.close()
 
 
-def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> BrowserContext:
-    """Return a context with a color scheme and a width, whose pages keep still and have the patience of all tests."""
-    looks: Any = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"}
-    context = browser.new_context(**looks)
+def new_context(browser: Browser) -> BrowserContext:
+    """Return a context whose pages keep still and have the patience of all tests."""
+    context = browser.new_context(
+        color_scheme="light", viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
     context.set_default_timeout(PATIENCE_MS)
     return context
 
@@ -246,16 +247,12 @@ def watching(page: Page, complaints: list[str]) -> Iterator[Page]:
 
 
 @pytest.fixture
-def new_page(browser, complaints):
-    """Return a function that opens a page with a color scheme and a width; it fails on foreign requests."""
-    with ExitStack() as stack:
-
-        def open_(scheme: str = "light", width: int = 1280) -> Page:
-            context = new_context(browser, scheme, width)
-            stack.callback(context.close)
-            return stack.enter_context(watching(context.new_page(), complaints))
-
-        yield open_
+def other_page(browser, complaints) -> Iterator[Page]:
+    """Return the page of a second visitor, as ``page`` is that of the first."""
+    context = new_context(browser)
+    with watching(context.new_page(), complaints) as found:
+        yield found
+    context.close()
 
 
 @pytest.fixture(scope="session")
@@ -267,7 +264,7 @@ def tab(browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(tab, complaints) -> Iterator[Page]:
+def page(tab, server, complaints) -> Iterator[Page]:
     """Return a page as a fresh one would be; it fails on foreign requests."""
     tab.emulate_media(media="screen", color_scheme="light")
     tab.set_viewport_size({"width": 1280, "height": 900})
@@ -276,7 +273,7 @@ def page(tab, complaints) -> Iterator[Page]:
         tab.unroute_all(behavior="ignoreErrors")
         if is_local(tab.url):
             tab.evaluate("localStorage.clear(), sessionStorage.clear()")
-        tab.goto("about:blank")
+    tab.goto(f"{server.url}/_stcore/health")  # an empty page would end the process that has the app's code compiled
 
 
 def is_local(url: str) -> bool:

@@ -96,8 +96,8 @@ def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
     expect(page.locator(".st-key-verdict")).to_be_visible()
 
 
-def test_a_second_job_waits_for_the_first(server, new_page):
-    first, second = new_page(), new_page()
+def test_a_second_job_waits_for_the_first(server, page, other_page):
+    first, second = page, other_page
     running = launch(first, server, Name="first")
     expect(first.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
     waiting = launch(second, server, Name="second")

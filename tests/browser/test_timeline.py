@@ -12,7 +12,6 @@ from pipeline_lab.figures.theme import THEMES
 from tests.browser.conftest import (
     FOCUSED,
     check_look,
-    new_context,
     settle,
     shoot,
     tab_to,
@@ -52,14 +51,10 @@ def wait_for_tile(page, before: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def link(server, browser, tmp_path_factory) -> str:
+def link(server, tab, tmp_path_factory) -> str:
     """Open a recorded trace once and return the link to its run."""
-    page = new_context(browser).new_page()
-    try:
-        copy = shutil.copy(TRACE, tmp_path_factory.mktemp("traces") / "timeline.xplane.pb")
-        return open_trace(server, page, copy)
-    finally:
-        page.context.close()
+    copy = shutil.copy(TRACE, tmp_path_factory.mktemp("traces") / "timeline.xplane.pb")
+    return open_trace(server, tab, copy)
 
 
 def test_the_timeline_opens_and_fits(link, page, shots):

@@ -32,8 +32,9 @@ def made(server):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
-def test_the_tab_fits_and_answers_at_once(server, made, new_page, shots, scheme, width):
-    page = new_page(scheme, width)
+def test_the_tab_fits_and_answers_at_once(server, made, page, shots, scheme, width):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
     visit(page, f"{server.url}/run?run={made.id}&section=What+if")
     expect(page.get_by_text("Limited by map, 20 ms.")).to_be_visible()
     expect(page.get_by_text("Predictions of this store that were raced: 1.")).to_be_visible()

@@ -184,7 +184,7 @@ CASES = [
         "generator-processes",
         lambda diagnosis: diagnosis.job_load.children_cores,
         {"training.steps": "80", "workload.compute_ms": "20"},
-        {"workload.producer": "in_line"},
+        {"workload.producer": "in_line", "training.steps": "24"},
         lambda on, off: on > 5 * off,
     ),
     Told(
