@@ -2,7 +2,7 @@
 
 A run trains until the file `FINISH` is in its folder, so that nobody has to look before it is over. A run called
 ``fail`` breaks after the first steps; one that is told to stop ends as the real worker does. A race runs a round every
-fifth of a second, and its candidates take a fifth less time.
+fifth of a second, and its candidates take a fifth less time. A run loads nothing of what only races need.
 """
 
 import itertools
@@ -11,17 +11,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, TableWriter
-from tests.support.races import PlantedArm, fill_race
-from tests.support.saved_runs import race_event
 
 MS = 1_000_000
 ROUND_S = 0.2
@@ -45,7 +41,7 @@ def work(folder: RunFolder) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     record = read_record(folder)
     if record.kind is RunKind.RACE:
-        race(folder, read_race_options(record.options or {}))
+        race(folder, record.options or {})
         return
     total = (record.options or {})["training"]["steps"]
     say(folder, PhaseEvent("training"))
@@ -72,7 +68,14 @@ def work(folder: RunFolder) -> None:
     say(folder, ProgressEvent(total, total, total * STEP_S, None))
 
 
-def race(folder: RunFolder, options: RaceOptions) -> None:
+def race(folder: RunFolder, document: dict[str, Any]) -> None:
+    import numpy as np
+
+    from pipeline_lab.options.race_options import read_race_options
+    from tests.support.races import PlantedArm, fill_race
+    from tests.support.saved_runs import race_event
+
+    options = read_race_options(document)
     say(folder, PhaseEvent("racing"))
     update_record(folder, lambda found: replace(found, status=found.status.change(RunState.RUNNING)))
     wobble = np.random.default_rng(0).normal(0, 0.02, (len(options.arms), options.pairs))

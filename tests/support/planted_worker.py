@@ -1,6 +1,7 @@
 """Stands in for the worker of a search: every race ends as the true step times of :mod:`tests.support.true_times` say.
 
-``PLANTED_SECONDS`` is how long each trial takes. A run leaves nothing but its end, so a model has nothing to go by.
+``PLANTED_SECONDS`` is how long each trial takes. A run leaves nothing but its end, so a model has nothing to go by; nor does
+it load what only races need, which takes most of a second.
 """
 
 import os
@@ -8,13 +9,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline_lab.options.race_options import read_race_options
-from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.record import RunKind, RunState
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
-from tests.support.races import fill_race
-from tests.support.true_times import planted, true_ms
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.run_options import RunOptions
 
 
 def main() -> None:
@@ -23,13 +24,23 @@ def main() -> None:
     time.sleep(float(os.environ.get("PLANTED_SECONDS", "0")))
     record = read_record(folder)
     if record.kind is RunKind.RACE:
-        race = read_race_options(record.options or {})
-        arms = (planted(_step_ms(arm), arm.name, race.pairs) for arm in race.arms)
-        fill_race(folder, *arms, block_steps=race.block_steps)
+        _race(folder, record)
 
 
-def _step_ms(options: RunOptions) -> float:
+def _race(folder: RunFolder, record: RunRecord) -> None:
+    from pipeline_lab.options.race_options import read_race_options
+    from tests.support.races import fill_race
+    from tests.support.true_times import planted
+
+    race = read_race_options(record.options or {})
+    arms = (planted(_step_ms(arm), arm.name, race.pairs) for arm in race.arms)
+    fill_race(folder, *arms, block_steps=race.block_steps)
+
+
+def _step_ms(options: "RunOptions") -> float:
     """Return the true step time; of a pipeline without a map only whether it prefetches counts."""
+    from tests.support.true_times import true_ms
+
     if options.pipeline.find("map") is not None:
         return true_ms(options)
     return 20.0 if options.pipeline.find("prefetch") is None else 12.0
