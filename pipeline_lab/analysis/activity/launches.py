@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Trace
 
 _HANDS_OVER = re.compile(r"launch|memcpy|memset", re.I)
@@ -139,36 +140,57 @@ class _Calls:
 def _find_calls(trace: Trace) -> _Calls:
     on_device = {name for plane in trace.device_planes for name in plane.names}
     texts: list[str] = []
-    names, ids, starts, ends, threads = ([np.empty(0, np.int64)] for _ in range(5))
+    names, starts, ends, threads = ([np.empty(0, np.int64)] for _ in range(4))
+    asked: list[tuple[Line, IntArray]] = []
     for plane in (plane for plane in trace.planes if plane.is_host):
         may_launch = plane.name_mask(lambda name: name in on_device or _HANDS_OVER.search(name) is not None)
         for line in plane.lines if may_launch.any() else ():
             if not line.count or event_names.is_tf_data_thread(line.name):
                 continue
             rows = np.flatnonzero(may_launch[line.name_index])
-            found, known = line.stats.ints(rows, _CORRELATION)
-            rows = rows[known]
+            asked.append((line, rows))
             names.append(line.name_index[rows] + np.int64(len(texts)))
-            ids.append(found[known])
             starts.append(line.start_ns[rows])
             ends.append(starts[-1] + line.duration_ns[rows])
             threads.append(np.full(len(rows), line.id if line.name else UNKNOWN_THREAD, np.int64))
         texts += plane.names
-    return _Calls(tuple(texts), *(np.concatenate(parts) for parts in (names, ids, starts, ends, threads)))
+    ids, known = _read_ids(asked)
+    name, start, end, thread = (np.concatenate(parts)[known] for parts in (names, starts, ends, threads))
+    return _Calls(tuple(texts), name, ids[known], start, end, thread)
 
 
 def _device_work(lines: Sequence[Line]) -> tuple[IntArray, IntArray, IntArray]:
     """Return each correlation id of the devices, ascending, with the start of its first event and the end of its last."""
-    ids, starts, ends = ([np.empty(0, np.int64)] for _ in range(3))
-    for line in lines:
-        found, known = line.stats.ints(np.arange(line.count), _CORRELATION)
-        ids.append(found[known])
-        starts.append(line.start_ns[known])
-        ends.append(line.end_ns[known])
-    key, start, end = np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
+    ids, known = _read_ids([(line, np.arange(line.count)) for line in lines])
+    none = [np.empty(0, np.int64)]
+    start, end = (
+        np.concatenate([*none, *times])[known]
+        for times in ([line.start_ns for line in lines], [line.end_ns for line in lines])
+    )
+    key = ids[known]
     order = np.argsort(key, kind="stable")
     key, start, end = key[order], start[order], end[order]
     first = np.flatnonzero(np.diff(key, prepend=key[:1] - 1))
     if len(first) == len(key):
         return key, start, end
     return key[first], np.minimum.reduceat(start, first), np.maximum.reduceat(end, first)
+
+
+WORTH_A_THREAD = 50_000
+"""Events whose ids are read on several cores."""
+MOST_PARTS = 4
+"""Of a line; after each, the file's pages leave the memory and may have to be found again."""
+
+
+def _read_ids(asked: Sequence[tuple[Line, IntArray]]) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the correlation ids of some rows of each line, one line after another, and which rows have one."""
+    parts = [
+        (line, part)
+        for line, rows in asked
+        for part in np.array_split(rows, min(MOST_PARTS, 1 + len(rows) // WORTH_A_THREAD))
+    ]
+    is_large = sum(len(rows) for _, rows in asked) >= WORTH_A_THREAD
+    each = on_all_cores if is_large else map
+    found = list(each(lambda part: part[0].stats.ints(part[1], _CORRELATION), parts))
+    ids = np.concatenate([np.empty(0, np.int64), *(one for one, _ in found)])
+    return ids, np.concatenate([np.empty(0, np.bool_), *(known for _, known in found)])
