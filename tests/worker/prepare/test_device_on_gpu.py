@@ -32,7 +32,11 @@ def test_keras_does_not_compile_a_job_on_the_cpu_with_xla_because_there_is_a_gpu
     assert not ask_gpu(compiles, wish="cpu")
 
 
-def test_each_replica_has_a_gpu_where_there_are_enough(ask_gpu: AskGpu) -> None:
-    found = ask_gpu(CHOOSE, gpu=PretendGpu(count=3, visible="2,1,0"), wish="gpu", replicas=2)
+def test_each_replica_has_a_gpu_where_there_are_enough_and_the_others_are_left_alone(
+    ask_gpu: AskGpu, tmp_path: Path
+) -> None:
+    gpu = PretendGpu(count=3, visible="2,1,0", ledger=tmp_path / "ledger")
+    found = ask_gpu(CHOOSE, gpu=gpu, wish="gpu", replicas=2)
     assert found["visible"] == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
     assert len(found["gpus"]) == 2
+    assert [context.device for context in read_ledger(tmp_path / "ledger")] == [2, 1]
