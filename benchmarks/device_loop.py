@@ -167,7 +167,7 @@ class Loops:
             recorded = WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock)
             windows = StepWindows(job.options.profiling, recorded, job.log)
             course = Course(job, windows, recorder, mark, after_steps)
-            loop = make_loop(job, self._trainer, make_steps(job, self._trainer), course)
+            loop = make_loop(job, self._trainer, make_steps(job, self._trainer, is_asynchronous=True), course)
             loop.run(_batches(on_device), lambda _: None)
             windows.finish()
         return watch.step_s

@@ -102,7 +102,7 @@ def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list
         note_use(dataset)
         KeptRecipe(job.folder, ledger).write(is_last=True)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
-    steps = make_steps(job, trainer)
+    steps = make_steps(job, trainer, is_asynchronous=device.is_asynchronous)
     page_cache: str | None = "warm"
     if job.options.training.calibrate:
         job.enter("calibrating")

@@ -127,7 +127,8 @@ def _build(
     keep_iterator(iterator)
     if isinstance(pipeline, UserPipeline):
         pipeline.first_batch.rest()
-    return Arm(job, trainer, make_steps(job, trainer), recorder, iterator, Buffers(iterator))
+    steps = make_steps(job, trainer, is_asynchronous=device.is_asynchronous)
+    return Arm(job, trainer, steps, recorder, iterator, Buffers(iterator))
 
 
 def _warm_up(name: str, job: Job, arm: Arm, files: list[DataFile], limit_s: float) -> None:

@@ -43,13 +43,11 @@ class StepNotes:
         types += [tf.float32] if keeps_outputs else []
         with tf.device("/CPU:0"):
             self._queue = tf.queue.FIFOQueue(capacity, types)
+            self._arrivals = tf.queue.FIFOQueue(1, [tf.float64])
 
     def step(self, batch: Batch) -> tuple[Any, Any]:
-        """Add a training step to the graph that is being traced; return its loss and accuracy."""
-        with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
-            arrived_s = tf.timestamp()
-        with tf.control_dependencies([arrived_s]):
-            loss, accuracy, *outputs = self._trainer.step(batch)
+        """Add a training step to the graph that is being traced; return its loss and accuracy, on the host."""
+        arrived_s, (loss, accuracy, *outputs) = self._step(batch)
         with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
             with tf.control_dependencies(on_host):
@@ -58,7 +56,30 @@ class StepNotes:
             whole = [self._whole(counted, name) for name in self._recorded]
             kept = [self._joined(outputs[0])] if self._keeps_outputs else []
             self._queue.enqueue([arrived_s, ended_s, *on_host, *whole, *kept])
-        return loss, accuracy
+        return on_host[0], on_host[1]
+
+    def step_ahead(self, batch: Batch) -> tuple[Any, Batch]:
+        """Add a training step for whose result the graph does not wait; return the result and the recorded entries.
+
+        What a graph returns may be in the memory of the device, so the time comes through a queue too.
+        """
+        arrived_s, result = self._step(batch)
+        with tf.device("/CPU:0"):
+            self._arrivals.enqueue([arrived_s])
+        counted = count_elements(batch) if self._recorded else batch
+        return result, {name: counted[name] for name in self._recorded if name in counted}
+
+    def _step(self, batch: Batch) -> tuple[Any, Any]:
+        with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+            arrived_s = tf.timestamp()
+        with tf.control_dependencies([arrived_s]):
+            return arrived_s, self._trainer.step(batch)
+
+    def read_ahead(self, start_ns: int, result: Any, batch: Batch) -> TakenStep:
+        """Return a step of :meth:`step_ahead`, which may still be on its way."""
+        returned_ns = self._clock.now_ns()
+        arrived_ns = _ns(self._arrivals.dequeue().numpy()) + returned_ns - time.time_ns()
+        return TakenStep(start_ns, max(start_ns, arrived_ns), returned_ns, None, result, batch)
 
     def read(self, start_ns: int) -> list[TakenStep]:
         """Return the steps since the last call.
@@ -92,31 +113,57 @@ class StepNotes:
 
 
 class GraphSteps:
-    """A loop inside a ``tf.function`` requests batches and takes steps; Python calls it once for several."""
+    """A loop inside a ``tf.function`` requests batches and takes steps; Python calls it once for several.
 
-    def __init__(self, trainer: Trainer, clock: Clock, per_call: int, notes: StepNotes) -> None:
+    Args:
+        trainer: The step.
+        clock: The job's.
+        per_call: Steps of a call.
+        notes: Of each step.
+        is_asynchronous: The device works beside the host: a call does not wait for its last step, so that Python between two
+            calls does not leave the device idle.
+    """
+
+    def __init__(
+        self, trainer: Trainer, clock: Clock, per_call: int, notes: StepNotes, *, is_asynchronous: bool = False
+    ) -> None:
         self.per_call = per_call
         self._trainer, self._clock, self._notes = trainer, clock, notes
-        self._take, self._repeat = tf.function(self._take_in_graph), tf.function(self._repeat_in_graph)
+        self._take = tf.function(self._take_ahead_in_graph if is_asynchronous else self._take_in_graph)
+        self._repeat = tf.function(self._repeat_in_graph)
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
-        start_ns = self._clock.now_ns()
+        start_ns, ahead = self._clock.now_ns(), None
         with contextlib.suppress(tf.errors.OutOfRangeError):  # the data has ended; earlier steps are in the notes
-            self._take(batches, tf.constant(most))
-        return self._notes.read(start_ns)
+            ahead = self._take(batches, _on_host(most))
+        taken = self._notes.read(start_ns)
+        if ahead is not None:
+            taken.append(self._notes.read_ahead(taken[-1].returned_ns if taken else start_ns, *ahead))
+        return taken
 
     def repeat(self, batch: Batch, times: int) -> Any:
-        return self._repeat(batch, tf.constant(times))
+        return self._repeat(batch, _on_host(times))
 
     def _take_in_graph(self, batches: Any, steps: Any) -> None:
         for _ in tf.range(steps):
             self._notes.step(batches.get_next())
+
+    def _take_ahead_in_graph(self, batches: Any, steps: Any) -> tuple[Any, Batch]:
+        for _ in tf.range(steps - 1):
+            self._notes.step(batches.get_next())
+        return self._notes.step_ahead(batches.get_next())
 
     def _repeat_in_graph(self, batch: Batch, times: Any) -> Any:
         loss, accuracy = tf.constant(np.nan), tf.constant(np.nan)
         for _ in tf.range(times):
             loss, accuracy, *_ = self._trainer.step(batch)
         return loss, accuracy
+
+
+def _on_host(number: int) -> Any:
+    """Return a number for a graph; one in the memory of a GPU would have to wait for it to be read."""
+    with tf.device("/CPU:0"):
+        return tf.constant(number)
 
 
 def _ns(seconds: float) -> int:
@@ -237,11 +284,18 @@ class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no ty
         self._course.finish_call(taken)
 
 
-def make_steps(job: Job, trainer: Trainer) -> StepCalls:
-    """Return how steps are called, except by ``fit``; also for races and calibration."""
+def make_steps(job: Job, trainer: Trainer, *, is_asynchronous: bool = False) -> StepCalls:
+    """Return how steps are called, except by ``fit``; also for races and calibration.
+
+    Args:
+        job: The job.
+        trainer: The step.
+        is_asynchronous: The device works beside the host.
+    """
     training = job.options.training
     if training.loop == "in_graph" or training.steps_per_call > 1:
-        return GraphSteps(trainer, job.clock, training.steps_per_call, _make_notes(job, trainer))
+        notes, is_ahead = _make_notes(job, trainer), is_asynchronous and training.replicas == 1
+        return GraphSteps(trainer, job.clock, training.steps_per_call, notes, is_asynchronous=is_ahead)
     return PythonSteps(trainer, job.clock, reads=training.read_every_step)
 
 

@@ -62,7 +62,7 @@ def train(folder: str, options: str, on_device: bool = False, is_synthetic: bool
         job.options.profiling, WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock), job.log
     )
     course = Course(job, windows, recorder, mark_step)
-    steps = make_steps(job, trainer)
+    steps = make_steps(job, trainer, is_asynchronous=True)
     make_loop(job, trainer, steps, course).run(_batches(on_device), lambda _: None)
     windows.finish()
     recorder.close()

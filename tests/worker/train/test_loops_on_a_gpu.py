@@ -66,6 +66,16 @@ def test_python_that_the_device_waits_for_is_time_between_steps(ask_gpu: AskGpu,
     assert np.median(rows.between_ns) > 150_000_000
 
 
+def test_the_next_call_of_a_graph_is_made_while_the_device_has_the_last_step_to_do(
+    ask_gpu: AskGpu, tmp_path: Path
+) -> None:
+    in_graph = (("training.loop", "in_graph"), ("training.steps_per_call", "2"))
+    steps = read_table(_train(ask_gpu, tmp_path, *in_graph).steps, STEPS)
+    request, ready = (steps[name].to_numpy() for name in ("start_ns", "ready_ns"))
+    assert (request[[3, 5]] < ready[[2, 4]]).all(), "calls end with the steps 0, 2, 4 and 5"
+    assert steps["loss"].to_pylist() == [1, 2, 3, 4, 5, 6]
+
+
 def test_calibration_times_the_step_as_training_does(ask_gpu: AskGpu) -> None:
     assert ask_gpu(f"{TASKS}:time_steps", gpu=SLOW) == pytest.approx(STEP_NS, rel=0.5)
 
