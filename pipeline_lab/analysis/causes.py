@@ -414,7 +414,7 @@ class VerdictClass(StrEnum):
         "host-contention",
         "CPU contention",
         "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, without waiting: the input "
-        "pipeline competes with it for the CPU.",
+        "pipeline competes with it for the CPU{why}.",
         Recommendation(
             "Take work off the CPU: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
             "once in advance.",
@@ -444,7 +444,7 @@ PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone take
 
 SHARED_CORES_SENTENCE = (
     "The input pipeline takes about {lost} of each {step} step ({share}) from the training computation, without a visible "
-    "wait: both need the same full cores."
+    "wait: both need the same full cores{why}."
 )
 """Of a job on a CPU whose step alone was not timed: estimated from processor times."""
 

@@ -91,6 +91,17 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
     )
 
 
+def find_heaviest(results: Results) -> Blame:
+    """Name the stage that works most for a batch, of a pipeline that nobody waits for."""
+    facts = gather(results, 0.0)
+    if facts is None:
+        return Blame()
+    share = f"{format_percent(100 * facts.blamed.share)} of the time that all stages need"
+    return Blame(
+        facts.blamed.name, evidence=(Evidence(f"part of {facts.blamed.words}", share),), calls=facts.blamed.calls
+    )
+
+
 def _blame_turns(calibration: Calibration | Unavailable) -> Blame:
     """Blame the lack of overlap where the step alone and the pipeline alone add up to the step, else nothing."""
     if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:

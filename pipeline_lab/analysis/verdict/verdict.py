@@ -148,7 +148,8 @@ class Verdict:
         evidence: The numbers behind it.
         confidence: Lowered for few steps, damaged traces, missing device planes.
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
-        stage, cause: Filled for input-bound runs where the stages are known.
+        stage: That an input-bound job waits for, or that takes most of the processor from the step; None where it is not known.
+        cause: Of an input-bound job, where the stages are known; of idle time.
         calls: What the user wrote for the stage, with file and line where a script was watched.
         lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
-from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame
+from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame, find_heaviest
 from pipeline_lab.analysis.verdict.losses import (
     CONTENTION_PERCENT,
     STRONG_PERCENT,
@@ -42,8 +42,9 @@ def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: 
             template if losses.pace is None else PACE_SENTENCE,
             clause.format(stage=stage, python=functions and f" in {functions}"),
         )
-    elif kind is VerdictClass.HOST_CONTENTION and losses.is_estimated:
-        template = SHARED_CORES_SENTENCE
+    elif kind is VerdictClass.HOST_CONTENTION:
+        template = SHARED_CORES_SENTENCE if losses.is_estimated else template
+        why = f", most of all {stage}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
     return template.format(
@@ -190,7 +191,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         return _unknown(results, _why_no_steps(results))
     kind = classify(losses)
     share_percent = losses.by_class.get(kind, 0.0)
-    blame = find_blame(results, share_percent / 100.0) if kind is VerdictClass.INPUT_BOUND else Blame()
+    blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)
     return Verdict(
         verdict_class=kind,
@@ -211,6 +212,13 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         calls=blame.calls,
     )
+
+
+def _blame(kind: VerdictClass, share_percent: float, results: Results) -> Blame:
+    """Name the stage that the job waits for, or that takes most of the processor from its step."""
+    if kind is VerdictClass.INPUT_BOUND:
+        return find_blame(results, share_percent / 100.0)
+    return find_heaviest(results) if kind is VerdictClass.HOST_CONTENTION else Blame()
 
 
 def _idle_cause(kind: VerdictClass, results: Results) -> str | None:

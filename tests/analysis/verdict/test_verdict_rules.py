@@ -255,6 +255,8 @@ def test_a_watched_job_whose_input_takes_cores_from_its_step_is_not_told_to_look
     assert verdict.sentence.startswith(
         "The input pipeline takes about 30 ms of each 50 ms step (60 %) from the training"
     )
+    assert verdict.stage == results.live_model().stages[0].name
+    assert verdict.sentence.endswith(f"both need the same full cores, most of all {verdict.stage}.")
     assert verdict.confidence is not Confidence.HIGH
 
 
