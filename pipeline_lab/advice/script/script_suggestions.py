@@ -44,6 +44,7 @@ CURES: dict[InputCause, tuple[str, ...]] = {
     InputCause.PYTHON_WAITS: ("workers",),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
+    InputCause.EPOCH_START: ("cache", "shuffle-first"),
 }
 """The rewrites that cure a cause, the best first; where none applies, the cause's own words stand alone."""
 
@@ -90,6 +91,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in cures)
     is_rewrite = case.cause in (InputCause.PYTHON_BOUND, None) or (case.cause is InputCause.CPU_BOUND and not helps)
     head = [*words, *cures] if is_rewrite or not cures else cures
+    if case.cause is InputCause.EPOCH_START:  # what to shuffle, and when, is no rewrite
+        head = [*cures, *words]
     taken = {one.change for one in head}
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
     others.sort(key=lambda pair: -pair[0])
