@@ -114,7 +114,7 @@ class ClockWindows:
         try:
             self._recorder.check()
             self._recorder.open(number=self._number())
-        except Exception as error:
+        except Exception as error:  # the profiler raises any of TensorFlow's; the job is not to suffer
             self._refused(error)
 
     def _number(self) -> int | None:

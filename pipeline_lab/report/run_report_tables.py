@@ -1,5 +1,6 @@
 """The tables of a run: the longest and the largest of everything, bounded, and one stage of its pipeline in full."""
 
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -35,7 +36,7 @@ def longest_waits(stalls: InputStalls) -> Table:
     )
     rows = tuple(
         (
-            UNKNOWN if row["step"] is None else str(row["step"]),
+            _known(row["step"], str),
             format_duration(row["start_ns"]),
             format_duration(row["length_ns"]),
             format_duration(row["exposed_ns"]),
@@ -59,10 +60,10 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
             say_calls(stage.written) or _origin(stage),
             format_duration(stage.work_ns),
             f"{stage.visits_per_batch:.4g}",
-            "–" if stage.element_bytes is None else format_bytes(stage.element_bytes),
-            "–" if stage.parallelism is None else f"{stage.parallelism:.3g}",
+            _known(stage.element_bytes, format_bytes),
+            _known(stage.parallelism, "{:.3g}".format),
             _buffer(stage),
-            "–" if stage.exposed_ns is None else format_duration(stage.exposed_ns),
+            _known(stage.exposed_ns, format_duration),
         )
         for stage in pipeline
     )
@@ -78,7 +79,9 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
 
 def _origin(stage: PipelineStage) -> str:
     """Say what TensorFlow did where it is not known what was written."""
-    return "–" if stage.origin is None or stage.origin is StageOrigin.WRITTEN else f"{stage.origin.value} by TensorFlow"
+    if stage.origin is None or stage.origin is StageOrigin.WRITTEN:
+        return UNKNOWN
+    return f"{stage.origin.value} by TensorFlow"
 
 
 def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
@@ -86,9 +89,9 @@ def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
     rows = tuple(
         (
             stage.name,
-            say_calls(stage.written) or "–",
+            say_calls(stage.written) or UNKNOWN,
             _buffer(stage),
-            "–"
+            UNKNOWN
             if stage.element_bytes is None or stage.buffer_limit is None
             else format_bytes(stage.element_bytes * stage.buffer_limit),
         )
@@ -101,7 +104,7 @@ def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
 
 def _buffer(stage: PipelineStage) -> str:
     if stage.buffered_elements is None:
-        return "–"
+        return UNKNOWN
     limit = "" if stage.buffer_limit is None else f" of {stage.buffer_limit:.4g}"
     size = "" if stage.buffered_bytes is None else f", {format_bytes(stage.buffered_bytes)}"
     return f"{stage.buffered_elements:.4g}{limit}{size}"
@@ -141,7 +144,7 @@ def longest_gaps(gaps: IdleGaps) -> Table:
 def _operations(gaps: IdleGaps, gap: dict[str, Any]) -> str:
     ranked = gaps.operations_of(gap["host"], gap["device"], gap["start_ns"])[:SHOWN_OPERATIONS]
     named = [f"{row['operation']} {format_percent(100 * row['time_ns'] / gap['duration_ns'])}" for row in ranked]
-    return ", ".join(named) or gap["host_operation"] or "–"
+    return ", ".join(named) or gap["host_operation"] or UNKNOWN
 
 
 def files(sampling: FileSampling) -> Table:
@@ -154,11 +157,11 @@ def files(sampling: FileSampling) -> Table:
     shown = tuple(
         (
             row["file"],
-            _count(row["records"]),
-            _count(row["reads"]),
-            _count(row["samples"]),
-            _share(row["expected_share"]),
-            _share(row["observed_share"]),
+            _known(row["records"], format_count),
+            _known(row["reads"], format_count),
+            _known(row["samples"], format_count),
+            _known(row["expected_share"], _percent),
+            _known(row["observed_share"], _percent),
         )
         for row in rows[:MAX_FILES]
     )
@@ -181,7 +184,7 @@ def windows(cost: ProfilerCost) -> Table:
             _held(row["start_cost_ns"], row["stop_cost_ns"]),
             format_duration(row["flushed_ns"] - row["stop_ns"]),
             format_bytes(row["size_bytes"]),
-            UNKNOWN if row["rss_growth_bytes"] is None else format_bytes(row["rss_growth_bytes"]),
+            _known(row["rss_growth_bytes"], format_bytes),
         )
         for row in rows[:MAX_WINDOWS]
     )
@@ -209,8 +212,8 @@ def outputs(kept: KeptOutputs) -> Table:
     )
     shown = tuple(
         (
-            UNKNOWN if row["file"] is None else PurePath(row["file"]).name,
-            _count(row["record"]),
+            _known(row["file"], lambda file: PurePath(file).name),
+            _known(row["record"], format_count),
             str(row["label"]),
             str(row["prediction"]),
             "yes" if row["right"] else "no",
@@ -277,12 +280,12 @@ def _left_out(shown: int, all_rows: int, what: str) -> str:
     return f"{format_count(shown)} of {format_count(all_rows)} {what}; the CSV and Parquet exports hold all of them."
 
 
-def _count(value: int | None) -> str:
-    return "–" if value is None else format_count(value)
+def _known(value: Any, write: Callable[[Any], str]) -> str:
+    return UNKNOWN if value is None else write(value)
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else format_percent(100 * value)
+def _percent(share: float) -> str:
+    return format_percent(100 * share)
 
 
 NO_TRACE = "No profile window holds this stage, so its calls and the operations inside it are not measured."

@@ -120,7 +120,7 @@ class StepWindows:
     def _open(self, step: int) -> None:
         try:
             self._recorder.open(step).last_step = step - 1
-        except Exception as error:
+        except Exception as error:  # the profiler raises any of TensorFlow's; the job is not to suffer
             if is_disk_full(error):
                 raise
             if is_taken(error):

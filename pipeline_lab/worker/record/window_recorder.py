@@ -245,7 +245,7 @@ class WindowRecorder:
         begun_ns = time.thread_time_ns()
         try:
             self._save(window)
-        except Exception as error:
+        except Exception as error:  # `check` raises it where the job can end
             self._failure = error
         finally:
             return_free_memory()
@@ -258,7 +258,7 @@ class WindowRecorder:
             self._profiler.stop(save=not window.is_empty)
             if not window.is_empty:
                 self._report(window, publish(scratch, self._folder.window(window.name), self._process))
-        except Exception as error:
+        except Exception as error:  # the profiler raises any of TensorFlow's; the job is not to suffer
             if is_disk_full(error):
                 raise
             self._log.write(NoteEvent(f"Profile {window.name} was lost: {error}."))
