@@ -23,6 +23,7 @@ COMMANDS = (
     "race",
     "what_if",
     "tune",
+    "fix",
     "report",
     "code",
     "events",

@@ -118,6 +118,13 @@ class Change:
     also: tuple[str, ...] = ()
     place: SourcePlace | None = None
 
+    @property
+    def request(self) -> str:
+        """How it is asked for on the command line."""
+        settings = [edit for edit in self.edits if isinstance(edit, (SetArgument, SetTraining))]
+        what = f"{settings[0].name}={settings[0].value}" if self.rewrite == "set" and settings else self.rewrite
+        return what if self.call is None or self.place is None else f"{self.place} {what}"
+
 
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
     """Yield the numbers of the calls that edits touch."""

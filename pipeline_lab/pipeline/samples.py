@@ -28,6 +28,8 @@ class Request:
         elements, seconds: How far to read.
         values: File for the first elements.
         patience_s: Time that the script may take in all.
+        in_order: TensorFlow hands random numbers out in the order of the elements, whatever runs in parallel.
+        is_seeded: Seeds are set before the script begins; TensorFlow then draws the same in each pass.
     """
 
     target: str
@@ -39,6 +41,8 @@ class Request:
     seconds: float
     values: str
     patience_s: float
+    in_order: bool = False
+    is_seeded: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Outcome(Enum):
 
     EQUAL = "equal"
     ROUNDED = "equal but for rounding"
+    REDRAWN = "equal once random draws are fixed"
     REORDERED = "the same examples in another order"
     DIFFERENT = "different"
     FAILED = "failed"
@@ -145,8 +150,9 @@ def compare_samples(before: Sample, after: Sample, values: tuple[Path, Path] | N
         return Proof(
             Outcome.REORDERED, f"The same examples in another order, each as often as before: {said}.", counts, True
         )
-    apart = None if values is None else _rounding(*values, min(counts))
-    if apart is not None and apart <= ROUNDING:
+    apart = None if values is None else _rounding(before, after, *values)
+    has_lengths = [len(each) for each in before.passes] == [len(each) for each in after.passes] or not is_whole
+    if apart is not None and apart <= ROUNDING and has_lengths:
         return Proof(
             Outcome.ROUNDED,
             f"Equal but for rounding (at most {apart:.1g} of the largest number): {said}.",
@@ -169,27 +175,39 @@ def _first_difference(before: Sample, after: Sample, number: int) -> str:
     index = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
     if index is None:
         return f"In {where} there are {len(other):,} elements instead of {len(one):,}."
-    again = number and after.passes[number] == after.passes[0] and one != before.passes[0]
-    if again:
-        return f"Pass {number + 1} repeats the elements of the first one, where the script as it is gives others."
+    if number and after.passes[number] == after.passes[0] and one != before.passes[0]:
+        return REPEATS
     return f"Element {index + 1:,} of {where} is another one."
 
 
-def _rounding(one: Path, other: Path, count: int) -> float | None:
-    """Return the largest difference between kept elements, relative to the largest number; None if they are of other kinds."""
-    with np.load(one) as before, np.load(other) as after:
-        if set(before.files) != set(after.files) or not before.files:
-            return None
-        largest = 0.0
-        for name in before.files:
-            left, right = before[name], after[name]
-            if left.shape != right.shape or left.dtype != right.dtype:
-                return None
-            if not np.issubdtype(left.dtype, np.floating):
-                if not np.array_equal(left, right):
+def _rounding(before: Sample, after: Sample, one: Path, other: Path) -> float | None:
+    """Return by how much elements differ at most, relative to the largest number; None if one was not kept, or is of another kind."""
+    largest = 0.0
+    with np.load(one) as left, np.load(other) as right:
+        for number, (old, new) in enumerate(zip(before.passes, after.passes, strict=True)):
+            for index in (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]):
+                names = [name for name in left.files if name.startswith(f"{number}-{index}-")]
+                if not names or not all(name in right.files for name in names):
                     return None
-                continue
-            scale = float(np.max(np.abs(left), initial=0.0)) or 1.0
-            largest = max(largest, float(np.max(np.abs(left - right), initial=0.0)) / scale)
-        kept = 1 + max(int(name.partition("-")[0]) for name in before.files)
-        return largest if kept >= min(count, FAR_ENOUGH) else None
+                apart = [_apart(left[name], right[name]) for name in names]
+                if None in apart:
+                    return None
+                largest = max(largest, *(each for each in apart if each is not None))
+    return largest
+
+
+def _apart(left: Any, right: Any) -> float | None:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return None
+    if not np.issubdtype(left.dtype, np.floating):
+        return 0.0 if np.array_equal(left, right) else None
+    scale = float(np.max(np.abs(left), initial=0.0)) or 1.0
+    return float(np.max(np.abs(left - right), initial=0.0)) / scale
+
+
+def repeats_what_was_new(before: Sample, after: Sample) -> bool:
+    """Say whether the later pass repeats the first one where it did not before; of samples without seeds."""
+    return before.rows[0] != before.rows[1] and after.rows[0] == after.rows[1]
+
+
+REPEATS = "Pass 2 repeats the elements of the first one, where the script as it is gives others."

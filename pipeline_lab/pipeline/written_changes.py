@@ -99,6 +99,7 @@ def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Chang
         effect,
         risk,
         f"Set {name}={value} in {said_at(call)}.",
+        place=call.place,
     )
 
 

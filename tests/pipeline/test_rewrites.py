@@ -63,6 +63,7 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
     edited = edit_sources(recipe, found, {PATH: text})
     assert not edited.refused
     assert edited.texts[PATH] == text.replace(before, becomes)
+    assert parse_change(recipe, found[0].request) == found[0]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,11 @@ def test_changes_are_read_as_they_are_typed(script: Recipe) -> None:
     assert parse_change(script, "prefetch").edits == (Insert(4, "prefetch", {"buffer_size": -1}),)
     assert parse_change(script, "batch-first").edits == (MoveBefore(3, 2),)
     assert parse_change(script, "steps_per_execution=4").edits == (SetTraining("steps_per_execution", 4),)
+
+
+def test_what_is_set_can_be_asked_for_again(script: Recipe) -> None:
+    for text in ("train.py:4 num_parallel_calls=8", "steps_per_execution=4"):
+        assert parse_change(script, text).request == text
 
 
 def test_a_request_says_what_it_does_to_the_examples(script: Recipe) -> None:

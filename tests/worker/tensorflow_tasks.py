@@ -594,6 +594,20 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
     return script_race_tasks.race_script(text, changes, **settings)
 
 
+def read_script(**request: Any) -> dict[str, Any]:
+    """See :mod:`tests.worker.recipe.trap_tasks`."""
+    from tests.worker.recipe import trap_tasks
+
+    return trap_tasks.read_script(**request)
+
+
+def recipe_of_script(path: str) -> str:
+    """See :mod:`tests.worker.recipe.trap_tasks`."""
+    from tests.worker.recipe import trap_tasks
+
+    return trap_tasks.recipe_of_script(path)
+
+
 def note_made_datasets() -> dict[str, Any]:
     """Return what is noted of a script's datasets."""
     from tests.worker.recipe import recipe_tasks  # loads Keras
@@ -653,6 +667,8 @@ TASKS = {
         sample_the_busiest,
         race_script,
         note_made_datasets,
+        read_script,
+        recipe_of_script,
         explain_a_dataset,
         run_example_of_explain,
         refused_settings,

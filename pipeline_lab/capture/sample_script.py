@@ -1,0 +1,348 @@
+"""Run a script up to the place where it reads a dataset, read that dataset instead, and say what came.
+
+``python -m pipeline_lab.capture.sample_script`` answers requests on standard input, a line of JSON each, with a line of JSON.
+TensorFlow is imported once; each request is answered in a forked copy of this process, so that scripts share nothing. The
+same seeds are set before each script begins; what the script sets itself stays. Nothing of it runs behind the place.
+"""
+
+import contextlib
+import hashlib
+import importlib.machinery
+import io
+import json
+import linecache
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_lab.capture.watch_script import run_module, run_script
+from pipeline_lab.pipeline.samples import FAR_ENOUGH, Request, Sample, StageSize
+from pipeline_lab.runs.launch.runtime import die_with_parent
+
+SEED = 20_000
+PASSES = 2
+"""Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
+KEPT_BYTES = 32_000_000
+"""Values of elements that are kept, for a comparison of numbers that are not the same bits."""
+MEASURED = 8
+"""Elements of each stage that are measured."""
+
+
+class Reached(BaseException):
+    """The script has come to the place, and the dataset has been read."""
+
+
+class Reader:
+    """Reads the dataset of one use, when it comes.
+
+    Args:
+        request: What is wanted.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._keys: list[object] = []
+        self.sample: Sample | None = None
+        self._is_reading = False
+
+    def note(self, dataset: Any, key: object) -> None:
+        """Note that a dataset is about to be read.
+
+        Args:
+            dataset: Of the script.
+            key: Tells the places apart at which datasets are read.
+
+        Raises:
+            Reached: It was the one, and has been read.
+        """
+        if self._is_reading:
+            return
+        if key not in self._keys:
+            self._keys.append(key)
+        if self._keys.index(key) != self._request.use:
+            return
+        self._is_reading = True
+        self.sample = read_sample(dataset, self._request)
+        raise Reached
+
+
+def read_sample(dataset: Any, request: Request) -> Sample:
+    """Read a dataset twice, each time to its end or as far as requested."""
+    until_s = time.monotonic() + request.seconds
+    passes: list[list[str]] = []
+    rows: list[dict[str, int]] = []
+    ended: list[bool] = []
+    sizes: list[int] = []
+    values = _Values(Path(request.values))
+    for number in range(PASSES):
+        digests: list[str] = []
+        examples: Counter[str] = Counter()
+        has_ended = True
+        for element in dataset:
+            parts = list(_arrays(element))
+            digests.append(_digest(parts))
+            examples.update(_rows(parts))
+            if number == 0:
+                sizes.append(sum(part.nbytes for part in parts))
+            values.keep(number, len(digests) - 1, parts)
+            if len(digests) >= request.elements or (time.monotonic() > until_s and len(digests) >= FAR_ENOUGH):
+                has_ended = False
+                break
+        passes.append(digests)
+        rows.append(dict(examples))
+        ended.append(has_ended)
+    values.write()
+    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), tuple(_stages(dataset)))
+
+
+def _arrays(element: Any) -> Iterator[Any]:
+    import tensorflow as tf
+
+    for part in tf.nest.flatten(element, expand_composites=True):
+        yield part.numpy() if hasattr(part, "numpy") else np.asarray(part)
+
+
+def _bytes_of(part: Any) -> bytes:
+    array = np.asarray(part)
+    return (
+        b"\0".join(map(bytes, array.ravel().tolist()))
+        if array.dtype.hasobject
+        else np.ascontiguousarray(array).tobytes()
+    )
+
+
+def _digest(parts: list[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        array = np.asarray(part)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(_bytes_of(part))
+    return digest.hexdigest()
+
+
+def _rows(parts: list[Any]) -> Iterator[str]:
+    """Yield a digest for each example of a batch; of an element that is none, for itself."""
+    lengths = {np.shape(part)[0] if np.ndim(part) else None for part in parts}
+    if len(lengths) != 1 or None in lengths:
+        yield _digest(parts)
+        return
+    for index in range(next(iter(lengths)) or 0):
+        yield _digest([np.asarray(part)[index] for part in parts])
+
+
+class _Values:
+    """The first elements themselves, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._bytes = path, [0] * PASSES
+        self._kept: dict[str, Any] = {}
+
+    def keep(self, number: int, index: int, parts: list[Any]) -> None:
+        self._bytes[number] += sum(np.asarray(part).nbytes for part in parts)
+        if self._bytes[number] <= KEPT_BYTES // PASSES and not any(np.asarray(part).dtype.hasobject for part in parts):
+            self._kept |= {f"{number}-{index}-{at}": np.asarray(part) for at, part in enumerate(parts)}
+
+    def write(self) -> None:
+        np.savez(self._path, **self._kept)
+
+
+def _stages(dataset: Any) -> Iterator[StageSize]:
+    """Measure the elements of each dataset that this one is made of, as long as each takes one other."""
+    from pipeline_lab.worker.recipe.notes import NOTE
+
+    seen: set[int] = set()
+    while True:
+        note = vars(dataset).get(NOTE)
+        if note is not None and id(note) not in seen:
+            seen.add(id(note))
+            yield StageSize(note.method, *_size(dataset))
+        inputs = dataset._inputs()
+        if len(inputs) != 1:
+            return
+        dataset = inputs[0]
+
+
+def _size(dataset: Any) -> tuple[float | None, int | None]:
+    """Return bytes of an element on average, and how many there are; None where nobody can tell at once."""
+    with contextlib.suppress(Exception):
+        import tensorflow as tf
+
+        fixed = 0
+        for spec in tf.nest.flatten(dataset.element_spec, expand_composites=True):
+            count = spec.shape.num_elements() if spec.dtype != tf.string else None
+            if count is None:
+                break
+            fixed += count * spec.dtype.size
+        else:
+            return float(fixed), _count(dataset)
+        taken = [sum(len(_bytes_of(part)) for part in _arrays(each)) for each in dataset.take(MEASURED)]
+        return (sum(taken) / len(taken) if taken else None), _count(dataset)
+    return None, None
+
+
+def _count(dataset: Any) -> int | None:
+    found = int(dataset.cardinality())
+    return found if found >= 0 else None
+
+
+def run_and_read(request: Request) -> Sample:
+    """Run a script up to the place, in this process.
+
+    Raises:
+        RuntimeError: The script does not come there.
+    """
+    from pipeline_lab.capture.live_iterators import note_new_iterators
+    from pipeline_lab.capture.noted_datasets import note_new_datasets
+    from pipeline_lab.worker.recipe import wrapping
+
+    note_new_iterators()
+    note_new_datasets()
+    reader = Reader(request)
+    wrapping.readers.append(reader.note)
+    run = run_module if request.is_module else run_script
+    try:
+        with _instead_of_files(request.texts), _in_order() if request.in_order else contextlib.nullcontext():
+            _set_seeds(SEED if request.is_seeded else None)
+            run(request.target, list(request.arguments))
+    except Reached:
+        pass
+    except SystemExit as error:
+        if error.code:
+            raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
+    finally:
+        wrapping.readers.remove(reader.note)
+    if reader.sample is None:
+        raise RuntimeError("the script ends before it reads the dataset")
+    return reader.sample
+
+
+@contextlib.contextmanager
+def _in_order() -> Iterator[None]:
+    """Let TensorFlow be deterministic: functions that draw random numbers then run one at a time."""
+    from tensorflow.python.framework import config
+
+    config.enable_op_determinism()
+    try:
+        yield
+    finally:
+        config.disable_op_determinism()
+
+
+def _set_seeds(seed: int | None) -> None:
+    import tensorflow as tf
+
+    random.seed(seed)
+    np.random.seed(seed)
+    tf.random.set_seed(seed)  # None leaves each draw to chance, as it is without it
+
+
+@contextlib.contextmanager
+def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
+    """Let Python run, and show, other texts than the files hold."""
+    loader = importlib.machinery.SourceFileLoader
+    read_code = loader.get_code
+
+    def get_code(self: Any, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        return compile(texts[path], path, "exec", dont_inherit=True) if path in texts else read_code(self, fullname)
+
+    open_code = io.open_code
+
+    def open_text(path: str) -> Any:
+        return io.BytesIO(texts[path].encode()) if path in texts else open_code(path)
+
+    update = linecache.updatecache
+    shown = {path: (len(text), None, text.splitlines(keepends=True), path) for path, text in texts.items()}
+
+    def updatecache(filename: str, module_globals: Any = None) -> Any:  # AutoGraph asks for what the disk holds
+        if filename not in shown:
+            return update(filename, module_globals)
+        linecache.cache[filename] = shown[filename]
+        return shown[filename][2]
+
+    linecache.cache.update(shown)
+    linecache.updatecache = updatecache
+    loader.get_code, io.open_code = get_code, open_text  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        loader.get_code, io.open_code = read_code, open_code  # type: ignore[method-assign]
+        linecache.updatecache = update
+        for path in texts:
+            linecache.cache.pop(path, None)
+
+
+def answer(request: Request) -> dict[str, Any]:
+    """Return the sample of a request, or why there is none, as JSON."""
+    try:
+        return {"sample": asdict(run_and_read(request))}
+    except BaseException as error:  # whatever the script raises
+        kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
+        return {"error": f"{kind}{error}".strip(), "details": traceback.format_exc()[-4000:]}
+
+
+def _in_copy(request: Request) -> dict[str, Any]:
+    """Answer in a forked process, killed when the time is up."""
+    reading, writing = os.pipe()
+    die = die_with_parent()
+    child = os.fork()
+    if not child:
+        die()
+        os.close(reading)
+        os.setpgid(0, 0)
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(quiet, stream)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(answer(request), pipe)
+        os._exit(0)
+    os.close(writing)
+    signal.signal(signal.SIGALRM, lambda *_: _end(child))
+    signal.setitimer(signal.ITIMER_REAL, request.patience_s)
+    try:
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(child, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _end(child)
+    if text:
+        found: dict[str, Any] = json.loads(text)
+        return found
+    ended = (
+        "killed by the system"
+        if os.WIFSIGNALED(status)
+        else f"ended with exit code {os.waitstatus_to_exitcode(status)}"
+    )
+    return {"error": f"the script's process was {ended}, or took longer than {request.patience_s:g} s", "details": ""}
+
+
+def _end(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def main() -> None:
+    import keras  # noqa: F401 (so that copies need not import it)
+    import tensorflow  # noqa: F401
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        document = json.loads(line)
+        answers.write(json.dumps(_in_copy(Request(**document))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

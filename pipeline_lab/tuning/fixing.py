@@ -1,0 +1,343 @@
+"""``fix``: what can be changed in a script, proved on its own data, as a diff of the user's files.
+
+A change is proposed where it applies to the training's dataset, can be written into the source, and the changed script has
+been seen to give its model the same examples. Everything else is left alone, with the reason.
+"""
+
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.advice.script.script_forecasts import measure_script
+from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
+from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
+from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, are_compatible
+from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
+from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.samples import Outcome, Proof, Sample
+from pipeline_lab.pipeline.source_edits import Edited, edit_sources
+from pipeline_lab.pipeline.written_changes import parse_change
+from pipeline_lab.runs.machine import usable_memory_bytes
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.user_sources import kept_files
+from pipeline_lab.tuning.proof import Prover, Script
+from pipeline_lab.units import format_bytes
+
+MUCH_OF_MEMORY = 0.25
+"""Part of the machine's memory that a cache may take."""
+ON_REQUEST = frozenset({"disk-cache", "steps-per-execution"})
+"""Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
+NO_RECIPE = (
+    "The run does not say what its script read; record the script with `pipeline-lab fix` or `pipeline-lab watch`."
+)
+NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
+HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
+"""What may hold a training up that a change of its input can help."""
+NOT_RACED = Unavailable("Not raced: the gain is not measured.")
+_SAME = frozenset({Outcome.EQUAL, Outcome.ROUNDED, Outcome.REDRAWN})
+GOOD = {Effect.NOTHING: _SAME, Effect.ORDER: _SAME | {Outcome.REORDERED}}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asks for.
+
+    Attributes:
+        changes: As :func:`~pipeline_lab.pipeline.written_changes.parse_change` reads them; without any, what helps.
+        may_reorder: Also changes that give the examples in another order.
+    """
+
+    changes: Sequence[str] = ()
+    may_reorder: bool = False
+
+
+@dataclass(frozen=True)
+class LeftAlone:
+    """A change that is not proposed, and why."""
+
+    change: Change
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to change in a script.
+
+    Attributes:
+        changes: The proposed ones; none where nothing applies or nothing could be proved.
+        edited: The files with them; None without any.
+        proof: That the script with all of them gives the same; None without any.
+        left: What was left alone.
+        predicted: What the model says of all of them together.
+        gain: What a race measured.
+        note: A sentence on why nothing is proposed; empty where something is.
+    """
+
+    changes: tuple[Change, ...]
+    edited: Edited | None
+    proof: Proof | None
+    left: tuple[LeftAlone, ...]
+    predicted: ScriptPrediction | Unavailable = NOT_PREDICTED
+    gain: Unavailable = NOT_RACED
+    note: str = ""
+
+    def diff(self, folder: Path | None = None) -> str:
+        return "" if self.edited is None else self.edited.diff(folder)
+
+
+def find_fix(
+    folder: RunFolder,
+    script: Script,
+    wishes: Wishes,
+    diagnosis: Diagnosis | Unavailable,
+    say: Callable[[str], None] = lambda _: None,
+) -> Fix:
+    """Find what to change in a script of which there is a recorded run.
+
+    Args:
+        folder: The run.
+        script: As it is started.
+        wishes: What the user asks for.
+        diagnosis: Of the run; where its input does not hold the training up, nothing is proposed unasked.
+        say: Takes a sentence on what is done next.
+
+    Raises:
+        StoreError: The run has no recipe.
+        OptionsError: A requested change cannot be read.
+        RunFailedError: The script does not come to its training any more.
+    """
+    recipe = read_recipe(folder.recipe)
+    use = None if recipe is None else recipe.trained
+    if recipe is None or use is None:
+        raise StoreError(NO_RECIPE)
+    texts = current_texts(recipe, kept_files(folder))
+    found, left = choose(recipe, use, wishes)
+    is_held_up = isinstance(diagnosis, Unavailable) or diagnosis.verdict.verdict_class in HELD_UP
+    if not wishes.changes and not is_held_up:
+        idle = [LeftAlone(each, "Input does not hold this training up.") for each in found]
+        return Fix((), None, None, (*left, *idle), note="Nothing is proposed: input does not hold this training up.")
+    edited = edit_sources(recipe, found, texts, use)
+    left += [LeftAlone(each.change, each.reason) for each in edited.refused]
+    if not edited.written:
+        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
+    with Prover(script, recipe.uses.index(use)) as prover:
+        say("Reading the script's data as it is …")
+        before = prover.before()
+        fitting = []
+        for change in edited.written:
+            reason = "" if wishes.changes else _too_large(change, before, recipe, use)
+            if reason:
+                left.append(LeftAlone(change, reason))
+            else:
+                fitting.append(change)
+        proved = _prove(recipe, use, fitting, texts, prover, left, say)
+    return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
+
+
+def _predict(
+    diagnosis: Diagnosis | Unavailable, recipe: Recipe, changes: Sequence[Change]
+) -> ScriptPrediction | Unavailable:
+    """Predict all changes together."""
+    if isinstance(diagnosis, Unavailable) or not changes:
+        return NOT_PREDICTED
+    run = measure_script(diagnosis, recipe)
+    if isinstance(run, Unavailable):
+        return run
+    return predict_change(run, [edit for change in changes for edit in change.edits])
+
+
+def current_texts(recipe: Recipe, kept: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's files as they are.
+
+    Raises:
+        StoreError: One has changed since the run.
+    """
+    texts = {}
+    for path in recipe.files:
+        try:
+            text = Path(path).read_bytes().decode()
+        except (OSError, UnicodeDecodeError):
+            continue  # what is in it is refused, with the reason
+        if path in kept and kept[path] != text.replace("\r\n", "\n") and kept[path] != text:
+            raise StoreError(f"{Path(path).name} has changed since the run was recorded; record the script again.")
+        texts[path] = text
+    return texts
+
+
+def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change], list[LeftAlone]]:
+    """Return what to try, the most important first, and what is left alone from the start."""
+    if wishes.changes:
+        asked = [parse_change(recipe, each) for each in wishes.changes]
+        if not are_compatible(asked):
+            raise OptionsError("These changes cannot be made together; ask for one of them at a time.")
+        return asked, []
+    found: list[Change] = []
+    left: list[LeftAlone] = []
+    for change in find_changes(recipe, use):
+        if change.rewrite in ON_REQUEST:
+            left.append(LeftAlone(change, f"Only on request: --change {change.rewrite}."))
+        elif change.effect is Effect.ORDER and not wishes.may_reorder:
+            left.append(LeftAlone(change, "It gives the examples in another order; --may-reorder allows that."))
+        else:
+            found.append(change)
+    return found, left
+
+
+def _too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
+    """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
+    is_cache = any(isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments for edit in change.edits)
+    if not is_cache or change.call is None:
+        return ""
+    chain = list(recipe.upstream(use.call))
+    place = next((index for index, call in enumerate(chain) if call.number == change.call), len(before.stages))
+    size = before.stages[place].epoch_bytes if place < len(before.stages) else None
+    if size is None:
+        return "How much memory the cache takes is not known, because the dataset does not tell its length."
+    allowed = MUCH_OF_MEMORY * usable_memory_bytes()
+    if size <= allowed:
+        return ""
+    return f"The cache would take {format_bytes(size)}; a quarter of this machine's memory is {format_bytes(allowed)}."
+
+
+def _prove(
+    recipe: Recipe,
+    use: DatasetUse,
+    changes: Sequence[Change],
+    texts: Mapping[str, str],
+    prover: Prover,
+    left: list[LeftAlone],
+    say: Callable[[str], None],
+) -> Fix:
+    """Prove all changes together; where that fails, take one after the other and keep those that can be proved."""
+
+    def attempt(chosen: Sequence[Change]) -> tuple[Edited, Proof]:
+        edited = edit_sources(recipe, chosen, texts, use)
+        in_order_too = in_order or any(draws(recipe, each) for each in chosen)
+        return edited, prover.prove(edited.texts, in_order=in_order_too, keeps=any(map(keeps, chosen)))
+
+    if not changes:
+        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that fits.")
+    in_order = not prover.is_repeatable()
+    if in_order and not prover.is_repeatable(in_order=True):
+        reason = "The script gives other elements each time, even from the same seeds, so nothing can be compared."
+        unproved = (LeftAlone(each, reason) for each in changes)
+        return Fix((), None, None, (*left, *unproved), note=f"Nothing is proposed. {reason}")
+    kept: list[Change] = []
+    best: tuple[Edited, Proof] | None = None
+    steady = [each for each in changes if not draws(recipe, each)]
+    for group in (steady, [each for each in changes if each not in steady]):  # what draws is compared with fixed draws
+        for chosen in _attempts(group):
+            if all(each in kept for each in chosen):
+                continue
+            say(f"Reading it with {len(kept) + len(chosen)} of {len(changes)} changes …")
+            tried = attempt([*kept, *chosen])
+            if is_good(tried[1], [*kept, *chosen]):
+                kept += chosen
+                best = tried
+            elif len(chosen) == 1:
+                left.append(LeftAlone(chosen[0], tried[1].sentence))
+    if best is None:
+        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change could be proved.")
+    return Fix(tuple(kept), best[0], best[1], tuple(left))
+
+
+def _attempts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
+    """Yield all changes together, then each alone."""
+    if len(changes) > 1:
+        yield tuple(changes)
+    yield from ((each,) for each in changes)
+
+
+def draws(recipe: Recipe, change: Change) -> bool:
+    """Say whether a change lets random numbers go to other examples than before."""
+    parallel = (
+        each.call for each in change.edits if isinstance(each, SetArgument) and each.name == "num_parallel_calls"
+    )
+    return any(recipe.call(number).stateful for number in parallel)
+
+
+def keeps(change: Change) -> bool:
+    """Say whether a change keeps elements for later passes."""
+    return change.rewrite.endswith("cache") or change.rewrite == "cache-slip"
+
+
+def is_good(proof: Proof, changes: Iterable[Change]) -> bool:
+    """Say whether a proof shows what its changes claim; one that is requested may alter the content, and is said to."""
+    effects = {change.effect for change in changes}
+    if Effect.CONTENT in effects:
+        return proof.outcome is not Outcome.FAILED
+    return proof.outcome in GOOD[Effect.ORDER if Effect.ORDER in effects else Effect.NOTHING]
+
+
+def apply(edited: Edited) -> Iterator[tuple[Path, Path | None]]:
+    """Write the files, and yield each with its backup; None where version control keeps the old one.
+
+    Raises:
+        StoreError: A file has changed meanwhile.
+    """
+    for path in edited.texts:
+        file = Path(path)
+        if file.read_bytes().decode() != edited.before[path]:
+            raise StoreError(f"{file.name} has changed meanwhile; nothing was written to it.")
+    for path, text in edited.texts.items():
+        file = Path(path)
+        backup = None if _is_versioned(file) else _back_up(file)
+        file.write_bytes(text.encode())
+        yield file, backup
+
+
+def _is_versioned(file: Path) -> bool:
+    """Say whether git holds the file as it is."""
+    for words in (("ls-files", "--error-unmatch"), ("diff", "--quiet", "HEAD", "--")):
+        try:
+            done = subprocess.run(["git", "-C", str(file.parent), *words, file.name], capture_output=True, check=False)
+        except OSError:
+            return False
+        if done.returncode:
+            return False
+    return True
+
+
+def _back_up(file: Path) -> Path:
+    names = (file.with_name(f"{file.name}.orig{number or ''}") for number in range(10_000))
+    backup = next(name for name in names if not name.exists())
+    backup.write_bytes(file.read_bytes())
+    return backup
+
+
+def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
+    """Return a fix as plain data."""
+    return {
+        "schema_version": 1,
+        "changes": [_change(each) for each in fix.changes],
+        "left": [{**_change(each.change), "reason": each.reason} for each in fix.left],
+        "proof": None if fix.proof is None else {
+            "outcome": fix.proof.outcome.value,
+            "sentence": fix.proof.sentence,
+            "elements": list(fix.proof.elements),
+            "is_whole": fix.proof.is_whole,
+        },
+        "predicted": fix.predicted.to_json() if isinstance(fix.predicted, Unavailable) else {
+            "gain_percent": fix.predicted.gain_percent,
+            "low_percent": fix.predicted.low_percent,
+            "high_percent": fix.predicted.high_percent,
+        },
+        "gain": fix.gain.to_json(),
+        "note": fix.note,
+        "diff": fix.diff(folder),
+    }  # fmt: skip
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "rewrite": change.rewrite,
+        "words": change.words,
+        "effect": change.effect.value,
+        "risk": change.risk.value,
+        "also": list(change.also),
+        "place": None if change.place is None else str(change.place),
+    }

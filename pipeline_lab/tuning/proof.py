@@ -1,0 +1,181 @@
+"""The proof that a changed script gives its model the same examples: both are run up to the training, and read there."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pipeline_lab.errors import RunFailedError
+from pipeline_lab.pipeline.samples import (
+    REPEATS,
+    Outcome,
+    Proof,
+    Request,
+    Sample,
+    compare_samples,
+    read_answer,
+    repeats_what_was_new,
+)
+from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
+
+IN_ORDER = "random numbers are drawn in the order of the examples (in training, parallel calls draw as they come)"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script as it is started.
+
+    Attributes:
+        target: Its path, or the name of a module.
+        arguments: Its own.
+        is_module: Whether the target is a module.
+    """
+
+    target: str
+    arguments: Sequence[str] = ()
+    is_module: bool = False
+
+
+@dataclass(frozen=True)
+class HowFar:
+    """How much is read for a proof.
+
+    Attributes:
+        elements: Of each pass at most.
+        seconds: Time to read both passes, beyond which the pass ends.
+        patience_s: Time that a script may take up to its training, and the reading.
+    """
+
+    elements: int = 200
+    seconds: float = 20.0
+    patience_s: float = 300.0
+
+
+class Prover:
+    """Compares a script with changed ones; a context manager that ends its process.
+
+    Args:
+        script: As it is.
+        use: Number of the reading of the dataset in the recipe, from 0.
+        how_far: How much is read.
+    """
+
+    def __init__(self, script: Script, use: int, how_far: HowFar | None = None) -> None:
+        self._script, self._use, self._how_far = script, use, how_far or HowFar()
+        self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
+        self._process: subprocess.Popen[str] | None = None
+        self._before: dict[tuple[bool, bool], tuple[Sample, Path]] = {}
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def before(self, *, in_order: bool = False, is_seeded: bool = True) -> Sample:
+        """Return what the script gives as it is.
+
+        Args:
+            in_order: Random numbers are handed out in the order of the elements.
+            is_seeded: From seeds that are set before it begins.
+
+        Raises:
+            RunFailedError: It does not come to its training.
+        """
+        key = in_order, is_seeded
+        if key not in self._before:
+            self._before[key] = self._sample({}, *key)
+        return self._before[key][0]
+
+    def prove(self, texts: Mapping[str, str], *, in_order: bool = False, keeps: bool = False) -> Proof:
+        """Compare the script with what it is with other texts in its files.
+
+        Args:
+            texts: Of the changed files.
+            in_order: Random numbers are handed out in the order of the elements.
+            keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
+                the same in each pass.
+
+        Raises:
+            RunFailedError: The script does not come to its training as it is.
+        """
+        before = self.before(in_order=in_order)
+        try:
+            after, values = self._sample(texts, in_order, True)
+            fresh = self._sample(texts, False, False)[0] if keeps else None
+        except RunFailedError as error:
+            return Proof(Outcome.FAILED, f"The changed script fails: {error}")
+        proof = compare_samples(before, after, (self._before[in_order, True][1], values))
+        if fresh is not None and repeats_what_was_new(self.before(is_seeded=False), fresh):
+            return replace(proof, outcome=Outcome.DIFFERENT, sentence=REPEATS)
+        if in_order and proof.outcome is Outcome.EQUAL:
+            return replace(proof, outcome=Outcome.REDRAWN, sentence=f"{proof.sentence[:-1]}, once {IN_ORDER}.")
+        return proof
+
+    def is_repeatable(self, *, in_order: bool = False) -> bool:
+        """Say whether the script gives the same twice, from the same seeds."""
+        return self.prove({}, in_order=in_order).outcome in (Outcome.EQUAL, Outcome.REDRAWN)
+
+    def _sample(self, texts: Mapping[str, str], in_order: bool, is_seeded: bool) -> tuple[Sample, Path]:
+        self._number += 1
+        values = self._folder / f"{self._number}.npz"
+        far = self._how_far
+        request = Request(
+            self._script.target,
+            list(self._script.arguments),
+            self._script.is_module,
+            dict(texts),
+            self._use,
+            far.elements,
+            far.seconds,
+            str(values),
+            far.patience_s,
+            in_order,
+            is_seeded,
+        )
+        answer = self._ask(asdict(request))
+        if "error" in answer:
+            raise RunFailedError(f"{answer['error'].rstrip('.')}.")
+        return read_answer(answer), values
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            found: dict[str, Any] = json.loads(line)
+        except (OSError, ValueError):
+            last = (self._folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
+            raise RunFailedError(
+                f"The process that reads the script's data ended: {last or 'it said nothing'}."
+            ) from None
+        return found
+
+    def _start(self) -> "subprocess.Popen[str]":
+        with (self._folder / "log").open("wb") as log:
+            return subprocess.Popen(
+                module_command("pipeline_lab.capture.sample_script"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=child_environment() | {"PYTHONHASHSEED": "0"},
+                preexec_fn=die_with_parent(),
+            )

@@ -1,0 +1,113 @@
+"""What ``fix`` chooses, and how it writes; what it proves is tested beside TensorFlow."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk
+from pipeline_lab.pipeline.samples import Outcome, Proof, Sample, StageSize
+from pipeline_lab.pipeline.source_edits import Edited
+from pipeline_lab.tuning import fixing
+from pipeline_lab.tuning.fixing import Wishes, apply, choose, current_texts, is_good
+from tests.support.written_recipe import written_recipe
+
+TEXT = "ds = tf.data.Dataset.range(8).map(f).batch(2).shuffle(4)\nmodel.compile()\nmodel.fit(ds)\n"
+RECIPE = written_recipe(TEXT)
+CACHE = Change("cache", 2, (Insert(2, "cache"),), Effect.NOTHING, Risk.SOME, "Cache.")
+
+
+def test_what_keeps_the_order_is_chosen_and_the_rest_left_with_a_reason() -> None:
+    assert RECIPE.trained is not None
+    found, left = choose(RECIPE, RECIPE.trained, Wishes())
+    assert [change.rewrite for change in found] == ["prefetch", "parallel-map", "batch-first", "cache"]
+    reasons = {each.change.rewrite: each.reason for each in left}
+    assert "--may-reorder" in reasons["shuffle-examples"]
+    assert "--change steps-per-execution" in reasons["steps-per-execution"]
+    reordered, _ = choose(RECIPE, RECIPE.trained, Wishes(may_reorder=True))
+    assert {change.rewrite for change in reordered} - {change.rewrite for change in found} == {"shuffle-examples"}
+
+
+def test_only_what_is_asked_for_is_chosen_then() -> None:
+    assert RECIPE.trained is not None
+    found, left = choose(RECIPE, RECIPE.trained, Wishes(("prefetch",)))
+    assert [change.rewrite for change in found] == ["prefetch"]
+    assert left == []
+    with pytest.raises(OptionsError, match="together"):
+        choose(RECIPE, RECIPE.trained, Wishes(("prefetch", "prefetch")))
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome", "good"),
+    [
+        (Effect.NOTHING, Outcome.EQUAL, True),
+        (Effect.NOTHING, Outcome.ROUNDED, True),
+        (Effect.NOTHING, Outcome.REORDERED, False),
+        (Effect.ORDER, Outcome.REORDERED, True),
+        (Effect.ORDER, Outcome.DIFFERENT, False),
+        (Effect.CONTENT, Outcome.DIFFERENT, True),
+        (Effect.CONTENT, Outcome.FAILED, False),
+    ],
+)
+def test_a_proof_has_to_show_what_the_change_claims(effect: Effect, outcome: Outcome, good: bool) -> None:
+    change = Change("test", None, (), effect, Risk.LOW, "Test.")
+    assert is_good(Proof(outcome, ""), [change]) is good
+
+
+def test_a_cache_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixing, "usable_memory_bytes", lambda: 4_000)
+    assert RECIPE.trained is not None
+
+    def reason(stage: StageSize) -> str:
+        stages = (StageSize("shuffle", 1.0, 1), StageSize("batch", 1.0, 1), stage, StageSize("range", 8.0, 8))
+        assert RECIPE.trained is not None
+        return fixing._too_large(CACHE, Sample((), (), (), 0, stages), RECIPE, RECIPE.trained)
+
+    assert reason(StageSize("map", 100.0, 10)) == ""
+    assert "would take 1.01 kB" in reason(StageSize("map", 101.0, 10))
+    assert "not known" in reason(StageSize("map", 100.0, None))
+
+
+def test_a_file_that_changed_since_its_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(b"a\r\nb\n")
+    from dataclasses import replace
+
+    recipe = replace(RECIPE, files={str(path): "0-train.py", str(tmp_path / "gone.py"): "1-gone.py"})
+    assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\r\nb\n"}
+    with pytest.raises(StoreError, match="changed since"):
+        current_texts(recipe, {str(path): "other"})
+
+
+def _edited(path: Path, after: str) -> Edited:
+    return Edited({str(path): path.read_text()}, {str(path): after}, (), ())
+
+
+def test_without_version_control_a_backup_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("one")
+    assert list(apply(_edited(path, "two"))) == [(path, tmp_path / "train.py.orig")]
+    assert list(apply(_edited(path, "three"))) == [(path, tmp_path / "train.py.orig1")]
+    assert path.read_text() == "three"
+    assert [(tmp_path / name).read_text() for name in ("train.py.orig", "train.py.orig1")] == ["one", "two"]
+
+
+def test_git_is_the_backup_of_what_is_committed(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("one")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    assert list(apply(_edited(path, "two"))) == [(path, None)]
+    assert list(apply(_edited(path, "three"))) == [(path, tmp_path / "train.py.orig")], "two is in no commit"
+
+
+def test_a_file_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("one")
+    edited = _edited(path, "two")
+    path.write_text("other")
+    with pytest.raises(StoreError, match="meanwhile"):
+        list(apply(edited))
+    assert path.read_text() == "other"

@@ -1,0 +1,132 @@
+"""Pipelines that are easily changed for the worse: what is proposed for them is proved, everything else is left alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.samples import Outcome
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.tuning.fixing import Fix, Wishes, find_fix
+from pipeline_lab.tuning.proof import Prover, Script
+from tests.worker.recipe.trap_scripts import SCRIPTS
+
+pytestmark = pytest.mark.tensorflow
+FixScript = Callable[..., Fix]
+
+
+@pytest.fixture(autouse=True)
+def _warm_prover(ask_tensorflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read scripts in the process that has TensorFlow loaded, instead of in one of the prover's own."""
+    monkeypatch.setattr(Prover, "_ask", lambda _self, request: ask_tensorflow("read_script", **request))
+
+
+@pytest.fixture(name="fix")
+def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
+
+    def find(name: str, *changes: str, may_reorder: bool = False, source: str = "") -> Fix:
+        path = tmp_path / "train.py"
+        path.write_text(source or SCRIPTS[name])
+        folder = RunFolder(tmp_path)
+        recipe = json.loads(ask_tensorflow("recipe_of_script", path=str(path)))
+        folder.recipe.write_text(json.dumps({**recipe, "files": {str(path): "0-train.py"}}))
+        return find_fix(folder, Script(str(path)), Wishes(changes, may_reorder), Unavailable("Not analyzed."))
+
+    return find
+
+
+def proposed(found: Fix) -> list[str]:
+    assert not found.changes or (found.proof and found.proof.outcome in (Outcome.EQUAL, Outcome.REDRAWN)), found
+    return [change.rewrite for change in found.changes]
+
+
+def left(found: Fix) -> dict[str, str]:
+    return {each.change.rewrite: each.reason for each in found.left}
+
+
+def test_a_random_crop_is_never_cached_unasked_and_the_proof_tells_what_a_cache_would_do(fix: FixScript) -> None:
+    found = fix("crop")
+    assert proposed(found) == ["prefetch", "parallel-map", "cache", "parallel-map"]
+    assert found.proof is not None
+    assert found.proof.outcome is Outcome.REDRAWN
+    assert ".map(lambda number: number * 3, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
+    asked = fix("crop", "train.py:9 cache")
+    assert asked.proof is not None
+    assert asked.proof.outcome is Outcome.DIFFERENT
+    assert (
+        asked.proof.sentence == "Pass 2 repeats the elements of the first one, where the script as it is gives others."
+    )
+
+
+def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_allowed(fix: FixScript) -> None:
+    found = fix("shuffled-batches")
+    assert proposed(found) == ["prefetch"]
+    assert "--may-reorder" in left(found)["shuffle-examples"]
+    allowed = fix("shuffled-batches", "shuffle-examples", may_reorder=True)
+    assert allowed.proof is not None
+    assert allowed.proof.outcome is Outcome.REORDERED
+
+
+def test_a_filter_that_keeps_a_state_is_not_cached(fix: FixScript) -> None:
+    found = fix("stateful-filter")
+    assert "every other one\n+    .prefetch" not in found.diff()
+    assert set(proposed(found)) <= {"prefetch", "parallel-map", "cache"}
+    assert ".filter(lambda number: seen.assign_add(1) % 2 == 0).cache" not in found.diff()
+    asked = fix("stateful-filter", "train.py:8 cache")
+    assert asked.proof is not None
+    assert asked.proof.outcome is Outcome.DIFFERENT
+
+
+def test_a_generator_with_side_effects_is_not_cached(fix: FixScript) -> None:
+    found = fix("generator")
+    assert "cache" not in proposed(found)
+    assert "prefetch" in proposed(found)
+    asked = fix("generator", "train.py:13 cache")
+    assert asked.proof is not None
+    assert asked.proof.outcome is Outcome.DIFFERENT
+
+
+def test_a_seed_stays_where_it_is_and_its_draws_with_their_examples(fix: FixScript) -> None:
+    found = fix("seeded")
+    assert proposed(found) == ["prefetch"]
+    assert ".shuffle(16, seed=5)" in found.diff().replace("+", "")
+
+
+def test_a_dataset_that_is_read_twice_stays_the_same_for_both(fix: FixScript) -> None:
+    found = fix("read-twice")
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache"}
+    assert ".cache().shuffle(64)" in found.diff()
+
+
+def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
+    found = fix("one-by-one")
+    assert "batch-first" not in proposed(found)
+    assert left(found)["batch-first"] == "Element 1 of the first pass is another one."
+    assert "parallel-map" in proposed(found)
+
+
+def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
+    found = fix("slip")
+    assert "cache-slip" in proposed(found)
+
+
+def test_a_function_that_autograph_reads_from_the_source_is_read_from_the_changed_one(fix: FixScript) -> None:
+    shifted = SCRIPTS["branches"].replace(".range(64)", ".range(\n    64\n)")
+    found = fix("branches", source=shifted)
+    assert "parallel-map" in proposed(found)
+    assert "AttributeError" not in str(found.left)
+
+
+def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPTS["branches"])
+    with Prover(Script(str(path)), 0) as prover:
+        assert prover.is_repeatable()
+        other = prover.prove({str(path): SCRIPTS["branches"].replace("number * 2", "number * 4")})
+        assert other.outcome is Outcome.DIFFERENT
+        broken = prover.prove({str(path): SCRIPTS["branches"].replace(".batch", ".bitch")})
+        assert broken.outcome is Outcome.FAILED
+        assert "AttributeError" in broken.sentence

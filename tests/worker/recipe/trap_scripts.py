@@ -1,0 +1,107 @@
+"""Scripts whose pipelines are easily changed for the worse, each with what must not be done to it unasked."""
+
+HEAD = "import tensorflow as tf\n\n"
+LOOP = "\nfor epoch in range(2):\n    for batch in ds:\n        pass\n"
+
+CROP = HEAD + """
+def crop(number):
+    return number + tf.random.uniform([], 0, 100, tf.int64)
+
+
+ds = tf.data.Dataset.range(64).map(lambda number: number * 3)
+ds = ds.map(crop)
+ds = ds.batch(8)
+""" + LOOP  # fmt: skip
+
+SHUFFLED_BATCHES = HEAD + """
+ds = tf.data.Dataset.range(64).batch(8).shuffle(4, seed=3)
+""" + LOOP  # fmt: skip
+
+STATEFUL_FILTER = HEAD + """
+seen = tf.Variable(0, dtype=tf.int64)
+ds = (
+    tf.data.Dataset.range(63)
+    .map(lambda number: number * 3)
+    .filter(lambda number: seen.assign_add(1) % 2 == 0)  # every other one
+    .batch(4)
+)
+""" + LOOP  # fmt: skip
+
+GENERATOR = HEAD + """
+made = []
+
+
+def numbers():
+    for _ in range(32):
+        made.append(1)
+        yield len(made)
+
+
+ds = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int32))
+ds = ds.map(lambda number: number * 2)
+ds = ds.batch(4)
+""" + LOOP  # fmt: skip
+
+SEEDED = HEAD + """
+tf.random.set_seed(7)
+
+
+def noisy(number):
+    return tf.cast(number, tf.float32) + tf.random.uniform([])
+
+
+ds = tf.data.Dataset.range(64).map(noisy).shuffle(16, seed=5).batch(8)
+""" + LOOP  # fmt: skip
+
+READ_TWICE = HEAD + """
+ds = tf.data.Dataset.range(64).map(lambda number: number * 3).shuffle(64)
+for number in ds.take(2):
+    print(number)
+ds = ds.batch(8)
+""" + LOOP  # fmt: skip
+
+ONE_BY_ONE = HEAD + """
+def scale(number):
+    number = tf.cast(number, tf.float32)
+    return number / tf.reduce_sum(number * number + 1.0)
+
+
+ds = tf.data.Dataset.range(64).map(scale).batch(8)  # a sum over whole batches is another one
+""" + LOOP  # fmt: skip
+
+SLIP = (
+    HEAD
+    + """
+ds = (
+    tf.data.Dataset.range(64)
+    .map(lambda number: number * 3)
+    .repeat()
+    .cache()
+    .batch(8)
+)
+for step, batch in zip(range(40), ds):
+    pass
+"""
+)
+
+BRANCHES = HEAD + """
+def branch(number):
+    if number > 30:  # AutoGraph reads this line from the source
+        number = number * 2
+    return number
+
+
+ds = tf.data.Dataset.range(64).map(branch).batch(8)
+""" + LOOP  # fmt: skip
+
+SCRIPTS = {
+    "crop": CROP,
+    "shuffled-batches": SHUFFLED_BATCHES,
+    "stateful-filter": STATEFUL_FILTER,
+    "generator": GENERATOR,
+    "seeded": SEEDED,
+    "read-twice": READ_TWICE,
+    "one-by-one": ONE_BY_ONE,
+    "slip": SLIP,
+    "branches": BRANCHES,
+}
