@@ -24,6 +24,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FILE_SAMPLING, FileSamp
 from pipeline_lab.analysis.sampling.kept_outputs import KEPT_OUTPUTS, KeptOutputs
 from pipeline_lab.analysis.sampling.padding import PADDING, Padding
 from pipeline_lab.analysis.steps.calibration import CALIBRATION, Calibration
+from pipeline_lab.analysis.steps.checkpoints import CHECKPOINTS, Checkpoints
 from pipeline_lab.analysis.steps.eager_ops import EAGER_OPS, EagerOps
 from pipeline_lab.analysis.steps.job_steps import JOB_STEPS, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_STEPS, OutlierSteps
@@ -113,6 +114,7 @@ class Results:
     step_breakdown: Annotated[StepBreakdown | Unavailable, STEP_BREAKDOWN]
     step_phases: Annotated[StepPhases | Unavailable, STEP_PHASES]
     outlier_steps: Annotated[OutlierSteps | Unavailable, OUTLIER_STEPS]
+    checkpoints: Annotated[Checkpoints | Unavailable, CHECKPOINTS]
     retraces: Annotated[Retraces | Unavailable, RETRACES]
     eager_ops: Annotated[EagerOps | Unavailable, EAGER_OPS]
     hosts: Annotated[Hosts | Unavailable, HOSTS]

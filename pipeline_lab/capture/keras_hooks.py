@@ -4,7 +4,7 @@ import contextlib
 import functools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from pipeline_lab.capture.step_hooks import (
     replace_method,
     tell,
 )
-from pipeline_lab.capture.step_log import Called, Ended, Evaluated, Pass, Role
+from pipeline_lab.capture.step_log import Called, Ended, Evaluated, Fed, Pass, Role
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ def _hook_keras() -> bool:
         replace_method(trainer, method, functools.partial(_in_role, role))
     for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
         replace_method(trainer, method, functools.partial(_wrapping, name))
+    adapters = sys.modules.get("keras.src.trainers.data_adapters.py_dataset_adapter")
+    replace_method(getattr(adapters, "PyDatasetAdapter", None), "_get_iterator", _noting_fed)
     for method in ("save", "save_weights"):
         replace_method(model, method, noting_checkpoints)
     return True
@@ -115,11 +117,36 @@ def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
         role = here.role
         if role is not None:
             here.epoch = Pass((role, ""), role, _examples_of_epoch(self))
+            with contextlib.suppress(AttributeError):
+                self.data_adapter.pass_for_pipeline_lab = here.epoch
         if role is Role.FIT and _fits is not None and here.model is not None:
             _fits[:] = [Fit(here.model(), self._distributed_dataset)]
         return original(self)
 
     return begin
+
+
+def _noting_fed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Note how long batches of a ``PyDataset`` with workers take to come: tf.data keeps no model of it, and asks when a step does."""
+
+    def begin(self: Any) -> Any:
+        batches = original(self)
+        return batches if getattr(self, "enqueuer", None) is None else _fed(self, batches)
+
+    return begin
+
+
+def _fed(adapter: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    nothing = object()
+    while True:
+        asked_ns = now_ns()
+        batch = next(batches, nothing)
+        of = getattr(adapter, "pass_for_pipeline_lab", None)
+        if of is not None and listeners:
+            tell(Fed(of, asked_ns, now_ns()))
+        if batch is nothing:
+            return
+        yield batch
 
 
 def _noting_ends_of_epochs(original: Callable[..., Any]) -> Callable[..., Any]:

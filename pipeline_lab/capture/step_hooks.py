@@ -121,7 +121,7 @@ def is_hooked(owner: Any, name: str) -> bool:
 
 def replace_method(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     """Wrap a method, once."""
-    original = owner.__dict__.get(name, getattr(owner, name, None))
+    original = getattr(owner, "__dict__", {}).get(name, getattr(owner, name, None))
     if original is None or is_hooked(owner, name):
         return
     wrapper = functools.wraps(original)(make(original))

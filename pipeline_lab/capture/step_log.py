@@ -114,6 +114,14 @@ class Evaluated(NamedTuple):
     ended_ns: int
 
 
+class Fed(NamedTuple):
+    """A thread of Python made a batch for a graph, which waited for it."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
 class Gaps(NamedTuple):
     """What tf.data knows of an iterator's consumer: elements taken, and the last times between two requests, ns."""
 
@@ -137,7 +145,7 @@ class Saved(NamedTuple):
     ended_ns: int
 
 
-OfPass = Took | Called | Ended | Evaluated | Seen
+OfPass = Took | Called | Ended | Evaluated | Seen | Fed
 Note = OfPass | Saved
 
 
@@ -222,6 +230,7 @@ class StepLog:
         self._passes: dict[Hashable, tuple[Pass, int]] = {}
         self._longest_pass = self._in_pass = 0
         self._taken: dict[Any, int] = {}
+        self._fed_ns, self._is_fed = 0, False
         self._compute_ns: deque[float] = deque(maxlen=100)
         self._step = self._passes_evaluated = self._away_ns = 0
         self._begun_ns = self._warm_ns = self._reported_ns = 0
@@ -269,6 +278,11 @@ class StepLog:
     # which loop trains
 
     def _read(self, note: Note) -> None:
+        if isinstance(note, Fed):
+            if note.of.role is Role.FIT:
+                self._fed_ns += note.ended_ns - note.asked_ns
+                self._is_fed = True
+            return
         if isinstance(note, Saved):
             self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
@@ -346,6 +360,8 @@ class StepLog:
             is_first = not (self._step or self._ready or self._taken)
             step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
             step.knows_no_wait = is_first
+            if self._is_fed and note.ended_ns is not None:
+                step.wait_ns, self._fed_ns = min(self._fed_ns, note.ended_ns - note.asked_ns), 0
             self._taken.setdefault(note.of.iterator, 0)
         self._open = step
         self._begun_ns = self._begun_ns or asked_ns

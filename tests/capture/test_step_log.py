@@ -10,6 +10,7 @@ from pipeline_lab.capture.step_log import (
     Called,
     Ended,
     Evaluated,
+    Fed,
     Gaps,
     Pass,
     Role,
@@ -241,3 +242,28 @@ def test_a_script_whose_steps_nobody_sees_says_so(script: Script) -> None:
     script.log.close(0)
     (note,) = [event for event in read_events(script.own.events) if isinstance(event, NoteEvent)]
     assert "No steps were timed" in note.sentence
+
+
+def test_a_step_waits_as_long_as_the_python_that_makes_its_batch(script: Script) -> None:
+    epoch, validation = Pass("fit", Role.FIT, iterator=None), Pass("evaluate", Role.EVALUATE)
+    for _ in range(3):
+        script.log.notes.append(Fed(validation, script.ms * MS, (script.ms + 90) * MS))
+        script.log.notes.append(Fed(epoch, script.ms * MS, (script.ms + 25) * MS))
+        script.call(epoch, 30, 10)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(25, 30)] * 3
+
+
+def test_batches_that_follow_each_other_make_the_same_rows_at_once_as_one_by_one(script: Script) -> None:
+    epoch = _training()
+    script.windows.append(Window(4, None, SHIFT_NS + 1005 * MS, 0, 0, 0, stopped_ns=SHIFT_NS + 1025 * MS))
+    for number in range(200):
+        script.take(epoch, number % 7, 10 - number % 7)
+        if number % 90 == 0:
+            script.drain()
+    script.end(epoch)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(number % 7, 10) for number in range(200)]
+    assert [row["step"] for row in rows] == list(range(200))
+    assert [row["step"] for row in rows if row["window"] == 4] == [100, 101, 102]
+    assert {row["examples"] for row in rows} == {4}

@@ -32,6 +32,9 @@ OUTLIERS_PERCENT = 2.0
 """Of the steps' time, in what outliers take beyond their neighbors."""
 RETRACING_PERCENT = 5.0
 CHECKPOINT_PERCENT = 5.0
+FEWER_CHECKPOINTS = (
+    "write them less often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True))."
+)
 BOUNDARIES_PERCENT = 5.0
 """From here on XProf calls a job moderately input-bound."""
 HIDDEN_PERCENT = 10.0
@@ -116,7 +119,19 @@ def epoch_boundaries(results: Results) -> Finding | None:
 
 def checkpoint_stall(results: Results) -> Finding | None:
     """Checkpoints that hold the training up."""
-    breakdown = results.step_breakdown
+    breakdown, noted = results.step_breakdown, results.checkpoints
+    if not isinstance(noted, Unavailable):
+        if noted.percent < CHECKPOINT_PERCENT:
+            return None
+        return Finding(
+            "checkpoint-stall",
+            f"{format_percent(noted.percent)} of the training passed in writing checkpoints; {FEWER_CHECKPOINTS}",
+            (
+                Evidence("checkpoints", format_count(noted.count)),
+                Evidence("each", format_duration(noted.total_ns / noted.count)),
+                Evidence("longest", format_duration(noted.longest_ns)),
+            ),
+        )
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return None
     percent = 100.0 * breakdown.checkpoint_ns / breakdown.total_ns
@@ -125,8 +140,7 @@ def checkpoint_stall(results: Results) -> Finding | None:
     each = tables.ints(breakdown.table, "checkpoint_ns")
     return Finding(
         "checkpoint-stall",
-        f"{format_percent(percent)} of the recorded steps' time the device waited for checkpoints; write them less "
-        "often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True)).",
+        f"{format_percent(percent)} of the recorded steps' time the device waited for checkpoints; {FEWER_CHECKPOINTS}",
         (
             Evidence("steps with a checkpoint", f"{int((each > 0).sum())} of {len(each)}"),
             Evidence("longest", format_duration(int(each.max(initial=0)))),

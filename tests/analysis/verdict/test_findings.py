@@ -7,6 +7,7 @@ from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.errors import Unavailable
@@ -133,7 +134,15 @@ def test_compiling_after_the_first_step():
 def test_checkpoints_that_hold_the_steps_up():
     breakdown = results.step_breakdown()
     saving = replace(breakdown, checkpoint_ns=breakdown.total_ns)
-    assert kinds(step_breakdown=saving) == ["checkpoint-stall"]
+    assert kinds(step_breakdown=saving, checkpoints=Unavailable("not noted")) == ["checkpoint-stall"]
+
+
+def test_checkpoints_are_judged_over_the_whole_job_where_they_were_noted():
+    breakdown = results.step_breakdown()
+    in_windows = replace(breakdown, checkpoint_ns=breakdown.total_ns)
+    rare, often = (Checkpoints(4, total, total // 2, 100 * total_ns) for total, total_ns in ((40, 40), (60, 6)))
+    assert kinds(step_breakdown=in_windows, checkpoints=rare) == []
+    assert kinds(checkpoints=often) == ["checkpoint-stall"]
 
 
 def test_collectives_of_a_host_whose_partners_were_not_recorded():

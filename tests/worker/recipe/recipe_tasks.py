@@ -29,6 +29,7 @@ RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
 
 def note_made_datasets() -> dict[str, Any]:
     before = {name: _look(name) for name in made_datasets.MADE}
+    fingerprints = {name: _fingerprint(name) for name in made_datasets.MADE}
     signatures, error = _signatures(), _error()
     note_new_iterators()
     note_new_datasets()
@@ -37,6 +38,9 @@ def note_made_datasets() -> dict[str, Any]:
         made[name] |= {"elements_before": elements, "kind_before": kind}
     return {
         "made": made,
+        "fingerprints_before": fingerprints,
+        "fingerprints": {name: _fingerprint(name) for name in made_datasets.MADE},
+        "snapshots": len(list((made_datasets.FOLDER / "snapshot").iterdir())),
         "methods": [name for name, given in vars(tf.data.Dataset).items() if _makes_datasets(name, given)],
         "signatures_before": signatures,
         "signatures": _signatures(),
@@ -64,6 +68,16 @@ def _look(name: str) -> dict[str, Any]:
     elements = [str(element) for element in itertools.islice(dataset, 3)]
     kind = f"{type(dataset).__name__} {getattr(dataset, 'element_spec', '')}"
     return {"elements": len(elements) if name in RANDOM or "Dataset" in str(elements) else elements, "kind": kind}
+
+
+def _fingerprint(name: str) -> str:
+    """Return what snapshots and tf.data's service know a dataset by; empty where it differs each time."""
+    found = {str(_read_fingerprint(made_datasets.MADE[name][0]())) for _ in range(2)}
+    return found.pop() if len(found) == 1 and name not in RANDOM else ""
+
+
+def _read_fingerprint(dataset: Any) -> Any:
+    return dataset.fingerprint() if hasattr(dataset, "fingerprint") else None
 
 
 @contextlib.contextmanager

@@ -48,6 +48,14 @@ def test_elements_types_and_signatures_are_those_of_tensorflow(noted: dict[str, 
     assert noted["signatures"] == noted["signatures_before"]
 
 
+def test_snapshots_and_the_service_know_a_dataset_by_the_same_fingerprint(noted: dict[str, Any]) -> None:
+    before, after = noted["fingerprints_before"], noted["fingerprints"]
+    stable = [name for name in before if before[name] and after[name]]  # not those that draw their own seeds
+    assert [name for name in stable if before[name] != after[name]] == []
+    assert len(stable) > 30
+    assert noted["snapshots"] == 1, "a snapshot of a run without us is read again"
+
+
 def test_an_error_is_the_one_of_tensorflow_with_one_frame_more(noted: dict[str, Any]) -> None:
     before, after = noted["error_before"], noted["error"]
     assert after["text"] == before["text"]
