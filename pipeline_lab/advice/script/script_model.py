@@ -388,10 +388,12 @@ def _upstream(stages: Stages, place: int) -> Iterator[int]:
 
 
 def _move(run: ScriptRun, stages: Stages, call: int, before: int, assumed: Assumed) -> Stages | Unavailable:
-    """Let a function see whole batches; another order of calls costs the same."""
+    """Let a function see whole batches, or a cache keep what an endless repeat hands on."""
     moved, other = run.recipe.call(call), run.recipe.call(before)
+    if moved.method == "cache" and other.inputs:
+        return _cache(run, stages, other.inputs[0])
     if not moved.method.endswith("batch") or other.method != "map":
-        return stages
+        return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
     places = _places(stages, before)
     if not places:
         return _not_run(run, before)

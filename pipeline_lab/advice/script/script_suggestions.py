@@ -1,4 +1,4 @@
-"""What to change in a watched script: the cure of the verdict's cause first, then whatever else the model says is worth it.
+"""What to change in a watched script: the fix of the verdict's cause first, then whatever else the model says is worth it.
 
 Each suggestion names the line, the call as it is and as it would be, what it gains and what holds that back. Where Python has
 to be rewritten, or the step itself is the limit, that comes first.
@@ -34,7 +34,7 @@ MUCH_MORE_PERCENT = 5.0
 WEIGHTS = {Risk.LOW: 1.0, Risk.SOME: 1.5, Risk.HIGH: 3.0}
 """What a gain is divided by before suggestions are ordered by it."""
 
-CURES: dict[InputCause, tuple[str, ...]] = {
+FIXES: dict[InputCause, tuple[str, ...]] = {
     InputCause.SOURCE: ("interleave", "parallel-interleave", "cache", "disk-cache"),
     InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
     InputCause.POOL_BOUND: ("batch-first",),
@@ -44,9 +44,9 @@ CURES: dict[InputCause, tuple[str, ...]] = {
     InputCause.PYTHON_WAITS: ("workers",),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
-    InputCause.EPOCH_START: ("cache", "shuffle-first"),
+    InputCause.EPOCH_START: ("shuffle-first", "cache", "disk-cache"),
 }
-"""The rewrites that cure a cause, the best first; where none applies, the cause's own words stand alone."""
+"""The rewrites that fix a cause, the best first; where none applies, the cause's own words stand alone."""
 
 
 @dataclass(frozen=True)
@@ -77,48 +77,48 @@ class ScriptCase:
 
 
 def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-    """Return what to try: the cause's cure, then what else helps, the best gain per risk first.
+    """Return what to try: the cause's fix, then what else helps, the best gain per risk first.
 
     Args:
         case: The script.
         in_words: What the verdict suggests without a model, the cause's own words first.
     """
     changes = find_changes(case.recipe)
-    cures = [*_cures(case, changes)]
+    fixes = [*_fixes(case, changes)]
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
-    if case.cause is not None and (busy := _leave_alone(case, cures)) is not None:
-        cures.insert(0, busy)
-    helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in cures)
+    if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
+        fixes.insert(0, busy)
+    helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in fixes)
     is_rewrite = case.cause in (InputCause.PYTHON_BOUND, None) or (case.cause is InputCause.CPU_BOUND and not helps)
-    head = [*words, *cures] if is_rewrite or not cures else cures
+    head = [*words, *fixes] if is_rewrite or not fixes else fixes
     if case.cause is InputCause.EPOCH_START:  # what to shuffle, and when, is no rewrite
-        head = [*cures, *words]
+        head = [*fixes, *words]
     taken = {one.change for one in head}
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
     others.sort(key=lambda pair: -pair[0])
     return tuple([*head, *(suggestion for _, suggestion in others)][:MOST])
 
 
-def _cures(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:
-    """Yield the changes that cure the verdict's cause, with their gain however small."""
+def _fixes(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:
+    """Yield the changes that fix the verdict's cause, with their gain however small."""
     if case.cause is None:
         return
     if case.cause is InputCause.PYTHON_WAITS:
         yield from _more_waiting(case)
     if case.cause is InputCause.POOL_BOUND:
         yield from _wider_pool(case)
-    for key in CURES[case.cause]:
+    for key in FIXES[case.cause]:
         for change in changes:
             if change.rewrite == key and _is_about(case, change) and not _is_done(case, change):
                 yield word_change(case, change, case.cause.recommendation.why)
 
 
-def _leave_alone(case: ScriptCase, cures: Sequence[Suggestion]) -> Suggestion | None:
+def _ask_for_quiet(case: ScriptCase, fixes: Sequence[Suggestion]) -> Suggestion | None:
     """Ask for a quiet machine where other programs fill the cores and nothing that could be changed gains anything."""
     run = case.run
     if isinstance(run, Unavailable) or run.other_cores < FULL_CORES * run.cores or case.cause not in CORE_CAUSES:
         return None
-    if any(_gains(each, MUCH_MORE_PERCENT) for each in cures):
+    if any(_gains(each, MUCH_MORE_PERCENT) for each in fixes):
         return None
     used = f"{run.other_cores:.1f} of {run.cores:.0f} cores"
     return Suggestion(

@@ -17,12 +17,16 @@ from pipeline_lab.advice.option_edits import (
     with_whole_batches,
 )
 from pipeline_lab.advice.recorded_options import options_of
+from pipeline_lab.advice.script.script_forecasts import forecast_changes, measure_script, recipe_of
+from pipeline_lab.advice.script.script_model import Assumed, lay_out
+from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.report.content import Table
+from pipeline_lab.report.what_if_report import report_script_changes
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore, name_of
@@ -49,6 +53,11 @@ HELP = (
 def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
     """Show the tab for a run that is over."""
     recorded = options_of(folder)
+    if isinstance(recorded, Unavailable) or not recorded.is_assembled:
+        recipe = recipe_of(folder)
+        if not isinstance(recipe, Unavailable):
+            _show_script(measure_script(diagnosis, recipe))
+            return
     measured = recorded if isinstance(recorded, Unavailable) else measure(diagnosis, recorded)
     if isinstance(measured, Unavailable):
         st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
@@ -56,6 +65,18 @@ def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
         _show_prediction(store, folder, measured)
         _show_suggestions(store, measured, diagnosis.verdict.suggestions)
     _show_forecasts(store)
+
+
+def _show_script(measured: ScriptRun | Unavailable) -> None:
+    """Show what each rewrite of a watched script would bring."""
+    if isinstance(measured, Unavailable):
+        st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
+        return
+    own = lay_out(measured, measured.stages, Assumed(measured.other_cores))
+    content = report_script_changes(measured, forecast_changes(measured), None, own)
+    st.markdown(prose(content.answer.sentences[0]))
+    for number, section in enumerate(content.sections):
+        contents.show_section(section, f"what-if-script-{number}")
 
 
 @st.fragment

@@ -13,6 +13,7 @@ from pipeline_lab.advice.script.script_model import (
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, SetArgument, SetTraining
+from pipeline_lab.pipeline.recipe import DatasetCall
 from tests.support.scripts import DECODE, recipe, script, stages
 
 PARALLEL = SetArgument(2, "num_parallel_calls", AUTOTUNE)
@@ -124,3 +125,11 @@ def test_a_step_that_the_stages_do_not_explain_is_not_predicted():
     why = explain_script(script(step_ms=100.0))
     assert isinstance(why, Unavailable)
     assert "something else slows it down" in why.reason
+
+
+def test_another_place_of_a_shuffle_is_not_predicted():
+    """Its buffer would fill sooner or later than it does; how long that takes is not in the model."""
+    own = recipe(DatasetCall(9, "shuffle", {"buffer_size": 8}, (1,), text=".shuffle(8)"))
+    run = explain_script(replace(script(), recipe=own))
+    assert isinstance(run, ScriptRun)
+    assert isinstance(predict_change(run, (MoveBefore(9, 1),)), Unavailable)

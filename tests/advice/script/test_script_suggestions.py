@@ -1,4 +1,4 @@
-"""Suggestions for a script: every cause has its cure, at its line, with what it gains and what holds it back."""
+"""Suggestions for a script: every cause has its fix, at its line, with what it gains and what holds it back."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from pipeline_lab.advice.advising import find_recommendations
 from pipeline_lab.advice.script.script_model import explain_script
 from pipeline_lab.advice.script.script_run import ScriptRun
-from pipeline_lab.advice.script.script_suggestions import CURES, ScriptCase, suggest_for_script
+from pipeline_lab.advice.script.script_suggestions import FIXES, ScriptCase, suggest_for_script
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
@@ -40,7 +40,7 @@ def python_script(**more: Any) -> ScriptRun:
 
 
 @pytest.mark.parametrize("cause", InputCause)
-def test_every_cause_has_its_cure_in_the_list_at_its_line(cause: InputCause):
+def test_every_cause_has_its_fix_in_the_list_at_its_line(cause: InputCause):
     first = suggested(cause)[0]
     assert first.place is not None
     assert first.after or first.change.endswith(".")
@@ -55,9 +55,9 @@ def test_every_class_has_a_suggestion_for_a_script(kind: VerdictClass):
     assert suggest_for_script(ScriptCase(explain_script(script()), recipe(), verdict), words)
 
 
-def test_the_cures_are_rewrites_that_exist():
-    assert set(CURES) == set(InputCause)
-    assert {key for keys in CURES.values() for key in keys} <= set(REWRITES)
+def test_the_fixes_are_rewrites_that_exist():
+    assert set(FIXES) == set(InputCause)
+    assert {key for keys in FIXES.values() for key in keys} <= set(REWRITES)
 
 
 def test_a_serial_map_is_told_what_to_type_and_what_it_brings():
@@ -69,7 +69,7 @@ def test_a_serial_map_is_told_what_to_type_and_what_it_brings():
     assert first.held_back == "Then training step limits the step, 6 ms."
 
 
-def test_the_cure_stays_where_other_programs_take_its_gain():
+def test_the_fix_stays_where_other_programs_take_its_gain():
     """24 ms of processor in a step of 24 ms, for one core that is left of two."""
     busy = script(cpu_share=1.0, step_ms=24.0, cores=2.0, pool_threads=2, other_cores=1.1)
     first = next(each for each in suggested(InputCause.UNDER_PARALLEL, busy) if each.after)
@@ -101,7 +101,7 @@ def test_the_step_that_is_the_limit_comes_first_and_no_change_of_the_input_after
     ]
 
 
-def test_a_script_that_the_model_cannot_explain_is_told_the_cure_all_the_same():
+def test_a_script_that_the_model_cannot_explain_is_told_the_fix_all_the_same():
     first = suggested(InputCause.UNDER_PARALLEL, script(step_ms=100.0))[0]
     assert first.edit.endswith("num_parallel_calls=tf.data.AUTOTUNE)")
     assert isinstance(first.predicted_gain_percent, Unavailable)
