@@ -76,7 +76,7 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
         cls=OneSentence,
         callback=_options_of_all,
         no_args_is_help=True,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
     first = words[0].replace("-", "_") if words else ""

@@ -21,7 +21,9 @@ StoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", show_default=False)]
-RunArgument = Annotated[str, typer.Argument(help="A run's id, as `runs list` shows it.", show_default=False)]
+RunArgument = Annotated[
+    str, typer.Argument(help="A run: its id as `runs list` shows it, its name, or `latest`.", show_default=False)
+]
 HtmlOption = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Also write a self-contained HTML report.", show_default=False),
@@ -43,6 +45,15 @@ SetOption = Annotated[
         "--set",
         metavar="PATH=VALUE",
         help="Change one option, such as pipeline.prefetch.buffer_size=2; may be repeated.",
+        show_default=False,
+    ),
+]
+AddOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add",
+        metavar="STAGE[=VALUE]",
+        help="Add a stage at its usual place, such as prefetch or shuffle=2048; may be repeated.",
         show_default=False,
     ),
 ]
@@ -100,8 +111,10 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
 STEP_TIMES = "training.step_times_ms"
 
 
-def apply_settings(options: "RunOptions", settings: list[str] | None, store: Path | None = None) -> "RunOptions":
-    """Return options with each ``PATH=VALUE`` applied; only the whole has to be valid.
+def apply_settings(
+    options: "RunOptions", settings: list[str] | None, store: Path | None = None, added: list[str] | None = None
+) -> "RunOptions":
+    """Return options with each stage added and each ``PATH=VALUE`` applied; only the whole has to be valid.
 
     Step times may be given as a run or capture, whose steps are then repeated.
 
@@ -118,7 +131,7 @@ def apply_settings(options: "RunOptions", settings: list[str] | None, store: Pat
             raise OptionsError(f"--set takes PATH=VALUE, such as training.steps=50; {setting!r} has no '='.")
         path = path.strip()
         pairs.append((path, _copy_step_times(value, store) if path == STEP_TIMES and _names_a_run(value) else value))
-    return set_options(options, pairs)
+    return set_options(options, pairs, added or ())
 
 
 def _names_a_run(value: str) -> bool:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import StepPart
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column, group_percentile, group_size, group_starts
@@ -21,7 +21,7 @@ RUN_POINTS = 300
 STRIP_HEIGHT = 58
 NAMED_SHARE = 0.08
 """The part of the longest strip that has room for a number."""
-CANDIDATES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "unknown")
+CANDIDATES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "checkpoint")
 """Colors of candidates; more than these begin again."""
 
 
@@ -127,7 +127,9 @@ def _overlay(
         for number, (label, run) in enumerate(zip(run_labels(comparison.runs), comparison.runs, strict=True))
         if not isinstance(run.diagnosis.job_steps, Unavailable)
     ]
-    lines = [line for line in lines if not np.isnan(column(line[2].table, name)).all()]
+    lines, noted = [line for line in lines if not np.isnan(column(line[2].table, name)).all()], bool(lines)
+    if not lines and noted:
+        return NO_LOSS
     if not lines:
         return Unavailable("No run noted its steps; launch runs with the lab to see them over time.")
     figure = new_figure(titles[0], mode, "Step", titles[1])
@@ -138,7 +140,7 @@ def _overlay(
         values = group_percentile(column(table, name, unit), starts, 50)
         joined = max(joined, group_size(starts))
         heights.append(values[np.isfinite(values)])
-        shade = THEMES[mode].ink if not number else color(CANDIDATES[(number - 1) % len(CANDIDATES)], mode)
+        shade = color("unknown", mode) if not number else color(CANDIDATES[(number - 1) % len(CANDIDATES)], mode)
         is_named = number or label == "baseline"
         figure.add_scatter(
             x=column(table, "step")[starts],

@@ -14,7 +14,7 @@ from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.fitting import check_fit
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.setting import set_in
+from pipeline_lab.options.setting import add_in, set_in
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.stages.batches import BatchStage, RebatchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
@@ -157,8 +157,10 @@ def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
     return set_options(options, [(path, text)])
 
 
-def set_options(options: RunOptions, settings: Sequence[tuple[str, str]]) -> RunOptions:
+def set_options(options: RunOptions, settings: Sequence[tuple[str, str]], added: Sequence[str] = ()) -> RunOptions:
     """Return options with values changed, as several ``--set PATH=VALUE`` do; only the whole has to be valid.
+
+    Stages are ``added`` before, as ``--add STAGE[=VALUE]`` does.
 
     A stage is named by its number or by its name: ``pipeline.prefetch.buffer_size`` or
     ``pipeline.stages.3.buffer_size``.
@@ -167,6 +169,8 @@ def set_options(options: RunOptions, settings: Sequence[tuple[str, str]]) -> Run
         OptionsError: The path does not exist, or the value does not fit.
     """
     document = options.model_dump(mode="json")
+    for word in added:
+        add_in(document, word)
     for path, text in settings:
         set_in(document, path, text)
     return read_options(document)

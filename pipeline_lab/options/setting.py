@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_lab.errors import OptionsError, closest
+from pipeline_lab.errors import OptionsError, closest, did_you_mean
 from pipeline_lab.options.explaining import unknown_option
 from pipeline_lab.stages.registry import STAGE_TYPES, usual_place
 
@@ -32,6 +32,27 @@ def set_in(document: dict[str, Any], path: str, text: str) -> None:
         holder[last] = _parse_value(text)
     else:
         raise OptionsError(unknown_option(path, list(_paths(document))))
+
+
+def add_in(document: dict[str, Any], word: str) -> None:
+    """Add a stage to a whole document at its usual place, as ``--add STAGE[=VALUE]`` does; the value is of its main field.
+
+    Raises:
+        OptionsError: There is no such stage, it is there already and may be there once only, or it takes no value.
+    """
+    kind, equals, value = word.partition("=")
+    stages = document["pipeline"]["stages"]
+    present = [stage["stage"] for stage in stages]
+    if kind not in STAGE_TYPES:
+        raise OptionsError(f"There is no stage {kind[:80]!r} to add.{did_you_mean(kind, STAGE_TYPES)}")
+    model = STAGE_TYPES[kind]
+    if kind in present and model.once:
+        field = next(iter(model.matters), "…")
+        raise OptionsError(f"The pipeline has a {kind} already; change it with --set pipeline.{kind}.{field}=VALUE.")
+    if equals and not model.matters:
+        raise OptionsError(f"{kind} takes no value here; write --add {kind}, and --set pipeline.{kind}.FIELD=VALUE.")
+    chosen = {model.matters[0]: _parse_value(value)} if equals else {}
+    stages.insert(usual_place(kind, present), {"stage": kind, **chosen})
 
 
 def _descend(document: dict[str, Any], holder: Any, step: str, path: str) -> Any:

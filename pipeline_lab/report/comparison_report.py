@@ -261,7 +261,7 @@ def _section_blocks(section: Topic, comparison: Comparison) -> tuple[Block, ...]
     ratios = (_ratio_table(comparison),) if section is Topic.STEPS else ()
     topics = (section, Topic.PIPELINE) if section is Topic.STEPS else (section,)
     measures = [each for each in comparison.measures if each.metric.topic in topics and each.is_worth_a_row]
-    return (*ratios, *pictures, *((_measure_table(measures, comparison),) if measures else ()))
+    return (*pictures, *ratios, *((_measure_table(measures, comparison),) if measures else ()))
 
 
 def _ratio_table(comparison: Comparison) -> Table:

@@ -93,6 +93,28 @@ class RunStore:
             f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` and the Runs page show the runs."
         )
 
+    def find_id(self, word: str) -> str:
+        """Return the id of the run that a user names: by its id, by a name that no other run has, or as the ``latest``.
+
+        Returns:
+            The word itself where it names no run.
+
+        Raises:
+            StoreError: Several runs have that name.
+        """
+        with contextlib.suppress(StoreError):
+            return self.folder(word).id
+        own = [record for record in self.runs() if not self.is_sample(record.id)]
+        if word == LATEST:
+            return own[0].id if own else word
+        named = [record.id for record in own if record.name == word]
+        if len(named) > 1:
+            raise StoreError(
+                f"{len(named)} runs are called {word[:80]!r}: {', '.join(named[:5])}{', …' * (len(named) > 5)}; name one by its "
+                f"id, or write {LATEST} for the newest run of all."
+            )
+        return named[0] if named else word
+
     def read(self, run_id: str) -> RunRecord:
         """Return a run's record; a run whose supervisor vanished reads as lost.
 
@@ -307,6 +329,8 @@ def new_id(name: str, now_s: float) -> str:
 
 
 LONGEST_NAME = 200
+LATEST = "latest"
+"""Names the newest run on the command line."""
 """Longer text is not a mistyped run id."""
 
 
@@ -328,10 +352,10 @@ def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -
         if Path(what).exists():
             return Path(what).absolute()
     opened = store if isinstance(store, RunStore) else find_store(store)
+    name = opened.find_id(str(what))
     try:
-        return opened.folder(str(what)).path
+        return opened.folder(name).path
     except StoreError:
-        name = str(what)
         offer = did_you_mean(name, (run.id for run in opened.runs())) if len(name) < LONGEST_NAME else ""
         raise TraceReadError(
             f"There is no file or folder {name[:LONGEST_NAME]!r}, and no run of that id in {opened.root}; "

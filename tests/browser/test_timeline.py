@@ -106,8 +106,10 @@ def test_a_row_of_the_pipeline_opens_its_stage_however_short_its_bar_and_the_lin
     bars = chart.locator(".barlayer .point path").filter(visible=True).all()
     shortest = min(bars, key=lambda bar: bar.bounding_box()["width"])
     shortest.scroll_into_view_if_needed()
-    box = shortest.bounding_box()
-    page.mouse.click(box["x"] + box["width"] + 150, box["y"] + box["height"] / 2)
+    middle = shortest.bounding_box()["y"] + shortest.bounding_box()["height"] / 2
+    row = [box for box in (bar.bounding_box() for bar in bars) if box["y"] < middle < box["y"] + box["height"]]
+    box = max(row, key=lambda box: box["width"])
+    page.mouse.click(box["x"] + box["width"] / 2, middle)
     page.wait_for_url(re.compile("stage=[0-9]+"))
     number = parameters(page)["stage"]
     chosen = page.get_by_role("combobox", name=re.compile("Stage details"))

@@ -27,6 +27,11 @@ def test_every_command_and_option_is_in_the_readme(name: str) -> None:
     assert all(f"`{option}`" in rows[0] for option in list_options(COMMANDS[name]))
 
 
+def test_the_short_form_of_help_and_completion_are_there() -> None:
+    assert call("run", "-h").stdout == call("run", "--help").stdout
+    assert "--install-completion" in call("-h").stdout
+
+
 def test_the_reference_has_a_row_per_command() -> None:
     lines = format_reference().splitlines()
     assert len(lines) == 2 + len(COMMANDS)

@@ -28,6 +28,24 @@ def test_a_preset_is_printed_to_be_edited() -> None:
     assert (read_options(changed).training.steps, read_options(changed).name) == (7, "mine")
 
 
+def test_a_stage_is_added_at_its_usual_place() -> None:
+    added = read_options(call("options", "synthetic", "--add", "shuffle=2048", "--add", "cache").stdout).pipeline
+    plain = read_options(call("options", "synthetic").stdout).pipeline
+    shuffle = added.find("shuffle")
+    assert shuffle is not None
+    assert shuffle.model_dump()["buffer_size"] == 2048
+    assert len(added.stages) == len(plain.stages) + 2
+
+
+def test_a_stage_that_cannot_be_added_says_why() -> None:
+    refused = call("options", "optimised", "--add", "prefetch=2")
+    assert refused.exit_code == 2
+    assert "--set pipeline.prefetch.buffer_size=VALUE" in " ".join(refused.stderr.split())
+    unknown = call("options", "baseline", "--add", "prefetsch")
+    assert "Did you mean prefetch?" in " ".join(unknown.stderr.split())
+    assert "takes no value" in " ".join(call("options", "baseline", "--add", "cache=2").stderr.split())
+
+
 def test_step_times_are_copied_from_a_run(tmp_path: Path) -> None:
     emulated = ("options", "synthetic", "--set", "training.device=emulated", "--set")
     copied = read_options(call(*emulated, "training.step_times_ms=sample-baseline", "--store", tmp_path).stdout)

@@ -14,7 +14,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.launch.queue import Turn
 from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record, write_record
-from pipeline_lab.runs.store import RESERVE_BYTES, RunStore, describe_unreadable, open_store
+from pipeline_lab.runs.store import RESERVE_BYTES, RunStore, describe_unreadable, find_path, open_store
 from tests.support.presets import SYNTHETIC
 
 
@@ -30,6 +30,21 @@ def create(store: RunStore, name: str = "a run") -> RunFolder:
 def finish(folder: RunFolder) -> RunFolder:
     update_record(folder, lambda record: replace(record, status=record.status.change(RunState.DONE)))
     return folder
+
+
+def test_a_run_is_found_by_its_id_its_name_or_as_the_latest(store: RunStore) -> None:
+    assert store.find_id("latest") == "latest", "there is none"
+    first, second = create(store, "mine"), create(store, "another")
+    assert store.find_id(first.id) == first.id
+    assert store.find_id("mine") == first.id
+    assert store.find_id("latest") == max((first, second), key=lambda one: store.read(one.id).status.created_s).id
+    assert store.find_id("no such run") == "no such run"
+    third = create(store, "mine")
+    with pytest.raises(StoreError, match="2 runs are called 'mine'") as refused:
+        store.find_id("mine")
+    assert first.id in str(refused.value)
+    assert third.id in str(refused.value)
+    assert find_path("another", store) == second.path
 
 
 def test_a_new_run_is_queued_with_options_source_and_reserve(store: RunStore) -> None:

@@ -19,7 +19,7 @@ def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     assert "pipeline\\.read\\.mode" not in written, "options come after what was measured"
     assert "recorded separately" in written
     assert not app.warning, "one folded notice instead of several"
-    first = app.get("plotly_chart")[0].proto.spec
+    first, *_ = (chart.proto.spec for chart in app.get("plotly_chart"))
     assert "What a step consists of" in first
     assert app.header[0].value == "optimised against baseline"
     assert "about 2× shorter" in app.header[1].value.replace("\\", "")

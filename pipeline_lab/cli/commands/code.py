@@ -31,7 +31,8 @@ def _source(what: str, store: Path | None) -> str:
     preset = next((preset for preset in all_presets(find_store(store)) if preset.name == what), None)
     if preset is not None:
         return render_source(preset.options)
-    folder = find_store(store).folder(what)
+    opened = find_store(store)
+    folder = opened.folder(opened.find_id(what))
     try:
         return folder.source.read_text(encoding="utf-8")
     except UnicodeDecodeError:

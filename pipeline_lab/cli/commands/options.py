@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import SetOption, StoreOption, apply_settings
+from pipeline_lab.cli.arguments import AddOption, SetOption, StoreOption, apply_settings
 from pipeline_lab.cli.output import print_json
 
 
@@ -21,6 +21,7 @@ def options(
         ),
     ] = None,
     settings: SetOption = None,
+    added: AddOption = None,
     store: StoreOption = None,
 ) -> None:
     """Print the JSON schema of a run's options, or a preset (or your records) as JSON to edit and pass to `run --options`."""
@@ -33,11 +34,13 @@ def options(
             raise typer.BadParameter("specify a preset or --records, not both.")
         from pipeline_lab.runs.found_features import suggest_options
 
-        typer.echo(apply_settings(suggest_options(records), settings).to_json(), nl=False)
+        typer.echo(apply_settings(suggest_options(records), settings, None, added).to_json(), nl=False)
         return
     if preset is None:
-        if settings:
+        if settings or added:
             raise typer.BadParameter("--set changes a preset; specify one, such as `options baseline`.")
         print_json(options_schema())
         return
-    typer.echo(apply_settings(find_any_preset(open_store(store), preset).options, settings, store).to_json(), nl=False)
+    typer.echo(
+        apply_settings(find_any_preset(open_store(store), preset).options, settings, store, added).to_json(), nl=False
+    )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import HtmlOption, SetOption, StoreOption, WorkloadOption, apply_settings
+from pipeline_lab.cli.arguments import AddOption, HtmlOption, SetOption, StoreOption, WorkloadOption, apply_settings
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import exit_with, print_json, say, show_report, write_html
 from pipeline_lab.errors import OptionsError, RunFailedError
@@ -44,6 +44,7 @@ def race(
     module: Annotated[bool, typer.Option("-m", help="The script is a module, as in `python -m`.")] = False,
     workload: WorkloadOption = None,
     settings: SetOption = None,
+    added: AddOption = None,
     pairs: Annotated[int | None, typer.Option(help="Maximum number of rounds, at least 6.", show_default="30")] = None,
     block: Annotated[
         int | None, typer.Option(metavar="STEPS", help="Measured steps of an arm in a round.", show_default="10")
@@ -88,14 +89,14 @@ def race(
     }
     chosen: AnyRace
     if changes or module or options[0].endswith(".py"):
-        if workload is not None or settings:
-            raise OptionsError("A script races as it is; leave --workload and --set out.")
+        if workload is not None or settings or added:
+            raise OptionsError("A script races as it is; leave --workload, --set and --add out.")
         script, *arguments = options
         chosen = choose_script_race(script, arguments, changes or [], is_module=module, **given)
         say(THROWN_AWAY, chosen.command)
     else:
         own = None if workload is None else own_options(workload, str(Path.cwd()))
-        arms = [apply_settings(find_arm(each, opened, own=own), settings, store) for each in options]
+        arms = [apply_settings(find_arm(each, opened, own=own), settings, store, added) for each in options]
         chosen = choose_race(arms, **given)
     with stop_requests() as requests:
         folder = launch(opened, chosen)

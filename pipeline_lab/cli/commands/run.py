@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import (
+    AddOption,
     SetOption,
     StoreOption,
     WorkloadOption,
@@ -32,6 +33,7 @@ def run(
     ] = None,
     workload: WorkloadOption = None,
     settings: SetOption = None,
+    added: AddOption = None,
     steps: Annotated[int | None, typer.Option(help="Training steps after the warm-up.", show_default=False)] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Train for this many seconds instead of a number of steps.", show_default=False)
@@ -46,7 +48,7 @@ def run(
     from pipeline_lab.runs.store import open_store
 
     chosen = limit_length(
-        apply_settings(choose_options(preset, options, workload, store), settings, store), steps, seconds
+        apply_settings(choose_options(preset, options, workload, store), settings, store, added), steps, seconds
     )
     with stop_requests() as requests:
         folder = launch(open_store(store), chosen)

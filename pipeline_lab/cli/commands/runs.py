@@ -82,13 +82,13 @@ def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = Non
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)
-    record = opened.read(run)
-    document = run_document(opened.folder(run), record)
+    record = opened.read(opened.find_id(run))
+    document = run_document(opened.folder(record.id), record)
     if as_json:
         print_json(document | {"options": record.options, "environment": record.environment})
         return
     table = Table.grid(padding=(0, 2))
-    steps = _steps(opened.folder(run), document["steps"])
+    steps = _steps(opened.folder(record.id), document["steps"])
     for name, value in _facts(record, steps, document["windows"], document["path"]):
         table.add_row(Text(name, style="bold"), Text(value))
     results().print(table)
@@ -103,8 +103,9 @@ def tag(
     """Set a run's tags."""
     from pipeline_lab.runs.store import find_store
 
-    record = find_store(store).tag(run, tuple(tags or ()))
-    say("Tags of {}: {}.", run, ", ".join(record.tags) or "none")
+    opened = find_store(store)
+    record = opened.tag(opened.find_id(run), tuple(tags or ()))
+    say("Tags of {}: {}.", record.id, ", ".join(record.tags) or "none")
 
 
 @runs.command()
@@ -116,8 +117,9 @@ def rename(
     """Rename a run."""
     from pipeline_lab.runs.store import find_store
 
-    record = find_store(store).rename(run, name)
-    say("{} is now called {}.", run, record.name)
+    opened = find_store(store)
+    record = opened.rename(opened.find_id(run), name)
+    say("{} is now called {}.", record.id, record.name)
 
 
 @runs.command("rm")
@@ -145,7 +147,7 @@ def cancel(
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)
-    for run_id in ids:
+    for run_id in map(opened.find_id, ids):
         state = opened.read(run_id).status.state
         if not state.is_live:
             say("{} is already over ({}).", run_id, state)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
+from pipeline_lab.cli.arguments import AddOption, SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
 from pipeline_lab.cli.following import stop_requests
 from pipeline_lab.cli.output import print_json, say, show_report
 from pipeline_lab.errors import OptionsError, RunFailedError
@@ -33,6 +33,7 @@ def tune(
     ] = None,
     workload: WorkloadOption = None,
     settings: SetOption = None,
+    added: AddOption = None,
     tries: TryOption = None,
     budget: Annotated[
         str | None,
@@ -89,6 +90,7 @@ def tune(
                 "--options": options,
                 "--workload": workload,
                 "--set": settings or None,
+                "--add": added or None,
                 "--try": tries or None,
                 "--budget": budget,
                 "--configurations": configurations,
@@ -105,7 +107,7 @@ def tune(
             folder = resume_tune(opened, resume)
             follow_tune(folder, requests)
     else:
-        start = apply_settings(choose_options(preset, options, workload, store), settings, store)
+        start = apply_settings(choose_options(preset, options, workload, store), settings, store, added)
         given = {
             "budget_s": None if budget is None else parse_time_s(budget),
             "max_configurations": configurations,

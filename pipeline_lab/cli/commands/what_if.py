@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pipeline_lab.cli.arguments import SetOption, StoreOption, apply_settings
+from pipeline_lab.cli.arguments import AddOption, SetOption, StoreOption, apply_settings
 from pipeline_lab.cli.output import print_json, reading, results, say, show_report
 from pipeline_lab.errors import OptionsError
 
@@ -25,6 +25,7 @@ def what_if(
         str, typer.Argument(help="The id of a run that Pipeline Lab launched or watched.", show_default=False)
     ],
     settings: SetOption = None,
+    added: AddOption = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,7 +56,7 @@ def what_if(
 
         recorded = options_of(folder)
         if not isinstance(recorded, Unavailable):
-            changed = apply_settings(recorded, settings, store)
+            changed = apply_settings(recorded, settings, store, added)
             measured = measure_run(folder)
     if isinstance(recorded, Unavailable):
         if do_race:

@@ -25,7 +25,8 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         live.show_ending(record, folder)
     diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
     if diagnosis is None:
-        details.show(record, folder)
+        with st.expander("Options and source", key="details"):
+            details.show(record, folder)
         return
     verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE)
     verdict_view.show_metrics(diagnosis)

@@ -158,6 +158,9 @@ def _show_waiting(folder: RunFolder) -> None:
     done = place.progress
     text = f"Analyzing window {done.done + 1} of {done.total}" if done else "Analyzing the run"
     st.progress(done.done / done.total if done and done.total else 0.0, text=text)
+    with st.container(border=True, key="skeleton"):  # where the answer will stand
+        st.skeleton(height=46)
+        st.skeleton(height=220)
 
 
 def _place(folder: RunFolder) -> "SavedDiagnosis":
