@@ -87,7 +87,12 @@ def idle_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Una
         return Unavailable("No run has idle gaps; record profile windows.")
     labels = run_labels(comparison.runs)
     figure = rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
-    say(figure, _contrast("The device idles", labels, sum(_values(each) for each in causes.values()), "ms per step"))
+    say(
+        figure,
+        _contrast(
+            "The device idles", labels, np.sum([_values(each) for each in causes.values()], axis=0), "ms per step"
+        ),
+    )
     for cause, each in causes.items():
         add_bars(figure, labels, _values(each), cause.label, cause.value, mode)
     _note_missing(figure, next(iter(causes.values())))

@@ -175,7 +175,7 @@ def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> Non
 
 
 def _is_warmup(job: JobSteps) -> NDArray[np.bool_]:
-    return job.table.column("warmup").to_numpy(zero_copy_only=False).astype(bool)
+    return np.asarray(job.table.column("warmup").to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _mark_warmup(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: FloatArray, mode: Mode) -> None:

@@ -46,7 +46,7 @@ def add_in(document: dict[str, Any], word: str) -> None:
     if kind not in STAGE_TYPES:
         raise OptionsError(f"There is no stage {kind[:80]!r} to add.{did_you_mean(kind, STAGE_TYPES)}")
     model = STAGE_TYPES[kind]
-    if kind in present and model.once:
+    if kind in present and (model.once or model.at_end):
         field = next(iter(model.matters), "…")
         raise OptionsError(f"The pipeline has a {kind} already; change it with --set pipeline.{kind}.{field}=VALUE.")
     if equals and not model.matters:
