@@ -148,10 +148,16 @@ def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> 
     assert not any(isinstance(event, FailureEvent) for event in read_events(folder.events))
 
 
+LOADED = """
+import runpy, sys, types
+sys.modules["pipeline_lab.worker.training_session"] = types.ModuleType("loaded, as far as the worker knows")
+runpy.run_module("pipeline_lab.worker", run_name="__main__", alter_sys=True)
+"""
+
+
 def test_a_waiting_worker_leaves_at_the_end_of_its_input() -> None:
-    worker = subprocess.run(
-        [*WORKER, "--wait"], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
-    )
+    command = [sys.executable, "-c", LOADED, "--wait"]
+    worker = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
     assert (worker.returncode, worker.stdout) == (0, "ready\n")
 
 
