@@ -46,7 +46,7 @@ class StepNotes:
             self._arrivals = tf.queue.FIFOQueue(1, [tf.float64])
 
     def step(self, batch: Batch) -> tuple[Any, Any]:
-        """Add a training step to the graph that is being traced; return its loss and accuracy, on the host."""
+        """Add a training step to the graph that is being traced; return its loss and accuracy."""
         arrived_s, (loss, accuracy, *outputs) = self._step(batch)
         with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
@@ -56,7 +56,7 @@ class StepNotes:
             whole = [self._whole(counted, name) for name in self._recorded]
             kept = [self._joined(outputs[0])] if self._keeps_outputs else []
             self._queue.enqueue([arrived_s, ended_s, *on_host, *whole, *kept])
-        return on_host[0], on_host[1]
+        return loss, accuracy
 
     def step_ahead(self, batch: Batch) -> tuple[Any, Batch]:
         """Add a training step for whose result the graph does not wait; return the result and the recorded entries.
@@ -205,8 +205,8 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
         self.built = True
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        loss, accuracy = self._notes.step(data)
-        return {"loss": loss, "accuracy": accuracy}
+        loss, _ = self._notes.step(data)
+        return {"loss": loss}  # Keras copies every entry to the host after each call; the notes hold the rest
 
     def make_train_function(self, force: bool = False) -> Any:
         """Make the function that takes an execution's steps, and notice the iterator that it is called on."""

@@ -1,4 +1,4 @@
-"""A script that never waits for its GPU, watched; on the pretend one."""
+"""Jobs on a GPU that are recorded by the user: a script that never waits for it, and Keras' ``fit``; on the pretend one."""
 
 import json
 from pathlib import Path
@@ -57,3 +57,9 @@ def test_a_loop_that_never_waits_for_its_gpu_is_told_by_what_the_gpu_does(ask_gp
     assert isinstance(diagnosis.steps, Steps)
     assert np.median(diagnosis.steps.length_ns) == pytest.approx(STEP_NS, rel=0.1)
     assert diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_between_windows_fit_waits_for_its_gpu_as_often_as_without_them(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    plain, with_windows = ask_gpu("tests.capture.gpu_tasks:copies_of_fit", store=str(tmp_path))
+    assert plain > 0
+    assert with_windows == plain
