@@ -9,19 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.comparison.race_result import Candidate, read_race
+from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError, RunFailedError
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.standings import plan_race
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, RacedArm, has_raced
 from pipeline_lab.tuning.outlook import SamplingLimit
-from pipeline_lab.tuning.search_result import end_sentence, no_time_sentence
+from pipeline_lab.tuning.search_result import TIME_SPENT, end_sentence, no_time_sentence, too_few_sentence
 from pipeline_lab.tuning.space import START, Configuration, make_space
 from pipeline_lab.tuning.trials import TimeBudget, TrialLine, Trials, read_costs
 
@@ -49,10 +50,12 @@ class Met:
     Attributes:
         ratios: Of each candidate's time to the leader's, None for one that did not run.
         races: The runs that hold the races.
+        missing_s: Time that the last race lacked for its first interval, as its rounds went; 0 if it has one.
     """
 
     ratios: Mapping[str, Ratio | None]
     races: tuple[str, ...]
+    missing_s: float = 0.0
 
 
 class Meeting:
@@ -100,6 +103,7 @@ class Meeting:
         """Race the groups, as many at once as there are machines; once the budget is spent the others are left out."""
         ratios: dict[str, Ratio | None] = {name: None for group in groups for name in group}
         races: list[str] = []
+        missing_s = 0.0
         machines = self._trials.machines
         for first in range(0, len(groups), machines):
             left_s = self._budget.left_s - keep_s
@@ -110,9 +114,11 @@ class Meeting:
             asked = [self._plan(title, leader, list(group.values()), pairs, alpha, left_s / turns) for group in at_once]
             for group, line in zip(at_once, self._trials.run(asked), strict=True):
                 races.append(line.run)
-                found = self._read(line)
+                race = self._read(line)
+                found = None if race is None else _ratios(race)
+                missing_s = 0.0 if race is None else _missing_s(race)
                 ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
-        return Met(ratios, tuple(races))
+        return Met(ratios, tuple(races), missing_s)
 
     def _plan(
         self,
@@ -140,11 +146,11 @@ class Meeting:
         }
         return read_race_options(document)
 
-    def _read(self, line: TrialLine) -> list[Ratio] | None:
+    def _read(self, line: TrialLine) -> Race | None:
         if line.failure:
             return None
         try:
-            return [_ratio(candidate) for candidate in read_race(self._store.folder(line.run)).candidates]
+            return read_race(self._store.folder(line.run))
         except PipelineLabError:
             return None
 
@@ -156,12 +162,22 @@ def _divide(candidates: Mapping[str, Challenger], machines: int) -> list[dict[st
     return [{name: candidates[name] for name in names[first::groups]} for first in range(groups)]
 
 
-def _ratio(candidate: Candidate) -> Ratio:
-    """Return what a race says of a candidate; before its first look the estimate of its pairs, and nothing is excluded."""
-    result = candidate.standing.result
-    if result is not None:
-        return Ratio(result.ratio, result.low, result.high)
-    return Ratio(candidate.paired.ratio if candidate.paired else 1.0, 0.0, math.inf)
+def _ratios(race: Race) -> list[Ratio]:
+    """Return what a race says of its candidates; before its first look the ratio of their times, and nothing is excluded."""
+    examples = race.options.examples_per_step or (1,) * len(race.arms)
+    times_ns = [arm.step_ns / size for arm, size in zip(race.arms, examples, strict=True)]
+    return [
+        Ratio(time_ns / times_ns[0], 0.0, math.inf)
+        if (result := candidate.standing.result) is None
+        else Ratio(result.ratio, result.low, result.high)
+        for candidate, time_ns in zip(race.candidates, times_ns[1:], strict=True)
+    ]
+
+
+def _missing_s(race: Race) -> float:
+    """Return what a race lacked for its first interval, by the time that its rounds took."""
+    missing = plan_race(race.options).first_look - race.kept_rounds
+    return max(0, missing) * race.options.max_seconds / max(1, race.rounds)
 
 
 SCREENING_ALPHA, LAST_ALPHA = 0.2, 0.05
@@ -190,6 +206,8 @@ class Contest:
         """How the start mixes its examples; known once it ran, None for a pipeline that is not assembled."""
         self._known: dict[str, Configuration] = {START: self.space.start}
         self.budget = TimeBudget(options.budget_s, trials)
+        self._undecided: Configuration | None = None
+        """What seemed best of those of the last race that it was too short for."""
         self._meeting = Meeting(options, trials, store, self.budget)
 
     @property
@@ -256,6 +274,10 @@ class Contest:
             standings = tuple(self._standing(each, leader) for each in verdicts)
             self.history.add(Raced(number, tuple(races), leader, rungs[rung], standings))
             self.best = self._known[next(each.arm for each in verdicts if each.fate is Fate.LEADS)]
+            others = [each for each in verdicts if each.ratio is not None and not each.ratio.is_known]
+            others = [each for each in others if each.arm not in (START, self.best.name)]
+            nearest = min(others, key=lambda each: each.ratio.ratio if each.ratio else math.inf, default=None)
+            self._undecided = None if nearest is None else self._known[nearest.arm]
 
         halve(
             [arm.name for arm in arms],
@@ -271,14 +293,17 @@ class Contest:
         """Race the winner against the start and end the search; a winner that is not faster than the start is none.
 
         One that seems faster by what matters leads, though its interval may leave the matter undecided; one whose race
-        did not run is none either.
+        did not run is none either. Where the start leads a race that was too short, what seemed best beside it meets it again.
 
         Args:
             reason: Why the search ends, as a sentence.
         """
         winner = self.best
+        if winner is self.space.start and self._undecided is not None:
+            winner = self._undecided
         if winner is self.space.start:
-            self.end(reason)
+            is_short = reason == TIME_SPENT and not any(isinstance(step, Raced) for step in self.history.steps)
+            self.end(no_time_sentence(reason, self.budget.least_s) if is_short else reason, had_time=not is_short)
             return
         if self.budget.left_s < self.budget.race_s(2):
             self.end(no_time_sentence(reason, self.budget.least_s))
@@ -293,12 +318,19 @@ class Contest:
             keep_s=0.0,
         )
         ratio = met.ratios[winner.name]
-        if ratio is None or ratio.ratio > 1 / (1 + self.margin):
-            self.best = self.space.start
+        self.best = self.space.start if ratio is None or ratio.ratio > 1 / (1 + self.margin) else winner
+        if ratio is not None and not ratio.is_known and met.missing_s:
+            reason = too_few_sentence(reason, self.budget.total_with_s(met.missing_s))
         self.end(reason, ratio, met.races[0], winner)
 
     def end(
-        self, reason: str, ratio: Ratio | None = None, race: str = "", challenger: Configuration | None = None
+        self,
+        reason: str,
+        ratio: Ratio | None = None,
+        race: str = "",
+        challenger: Configuration | None = None,
+        *,
+        had_time: bool = True,
     ) -> None:
         """Write down how the search ended.
 
@@ -307,10 +339,11 @@ class Contest:
             ratio: Of the challenger's time to the start's, where they met.
             race: The run that holds that race.
             challenger: What raced the start; the leader if nothing did.
+            had_time: There was time for a race.
         """
         challenger = challenger or self.best
         predicted = self.expected_ratio(challenger.name, START)
-        was_raced = has_raced(self.history.steps, challenger.name)
+        was_raced = had_time if challenger is self.space.start else has_raced(self.history.steps, challenger.name)
         self.history.add(
             Ended(
                 winner=self.best.name,

@@ -3,7 +3,8 @@
 Every race includes the leader, so that ratios to it are comparable where several machines share the candidates of one
 round. After a round an arm is out when its interval says so: even its lowest ratio is above the highest of some other
 arm. Of what is left the better half goes on to a longer race, until one arm is left or the last race is over. What is
-closer to the best than what matters counts as fast as it, and of such arms the cheaper ones are the better half.
+closer to the best than what matters counts as fast as it, and of such arms the cheaper ones are the better half. Of an arm
+whose race was too short for an interval nothing is said but that; what seems best of them goes on.
 """
 
 import math
@@ -29,6 +30,11 @@ class Ratio:
     low: float
     high: float
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is excluded."""
+        return self.low > 0 and math.isfinite(self.high)
+
 
 LEADER = Ratio(1.0, 1.0, 1.0)
 
@@ -45,6 +51,8 @@ class Fate(StrEnum):
     """Its interval does not exclude it, but it did not reach the better half."""
     SLOWER = "slower"
     """Its interval excludes that it is the best."""
+    UNDECIDED = "undecided"
+    """Its race was too short to say anything, and there was no room for it in a longer one."""
     FAILED = "failed"
     """It did not run."""
 
@@ -118,12 +126,16 @@ def judge_arms(
     ran = {leader: LEADER} | {arm: ratio for arm, ratio in found.items() if ratio is not None}
     lowest_high = min(ratio.high for ratio in ran.values())
     best = min(ratio.ratio for ratio in ran.values())
-    tied = [arm for arm in sorted(ran, key=cost) if ran[arm].ratio <= best * (1 + margin)]
+    near = [arm for arm in sorted(ran, key=cost) if ran[arm].ratio <= best * (1 + margin)]
+    tied = near if all(ran[arm].is_known for arm in near) else [arm for arm in near if ran[arm].ratio == best][:1]
     order = tied + sorted(set(ran) - set(tied), key=lambda arm: (ran[arm].ratio, arm))
     contenders = [arm for arm in order if ran[arm].low <= lowest_high]
     fates = dict.fromkeys(order, Fate.SLOWER) | dict.fromkeys(contenders, Fate.BEHIND)
-    fates |= {arm: Fate.TIED for arm in contenders if arm in tied} | dict.fromkeys(contenders[:room], Fate.KEPT)
-    fates[contenders[0]] = Fate.LEADS
+    fates |= {arm: Fate.TIED for arm in contenders if arm in tied}
+    leads = contenders[0]
+    fates |= {arm: Fate.UNDECIDED for arm in contenders if not (ran[arm].is_known and ran[leads].is_known)}
+    fates |= dict.fromkeys(contenders[:room], Fate.KEPT)
+    fates[leads] = Fate.LEADS
     ranks = list(Fate)
     verdicts = [ArmVerdict(arm, ran[arm], fates[arm]) for arm in sorted(order, key=lambda arm: ranks.index(fates[arm]))]
     return verdicts + [ArmVerdict(arm, None, Fate.FAILED) for arm, ratio in found.items() if ratio is None]

@@ -18,7 +18,7 @@ from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Executor, SearchStoppedError
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
 from pipeline_lab.tuning.outlook import Limits, Predicted, SearchModel, look_ahead, pick
-from pipeline_lab.tuning.search_result import profile_sentence, proposal_sentence
+from pipeline_lab.tuning.search_result import TIME_SPENT, profile_sentence, proposal_sentence
 from pipeline_lab.tuning.space import START, Configuration, Knob
 from pipeline_lab.tuning.trials import TrialLedger, Trials
 from pipeline_lab.units import BYTES_PER_MB, NS_PER_MS
@@ -60,7 +60,7 @@ class Climb:
             if prediction.ceiling_gain < CEILING_NEAR:
                 return "The step is as fast as its input can make it."
             if contest.is_spent and leader is not contest.space.start:
-                return "The time is spent."
+                return TIME_SPENT
             if contest.room < 1:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."
             picks = self._propose(number, measured, prediction)
@@ -71,7 +71,7 @@ class Climb:
             if contest.best is leader:
                 return "Nothing that the model proposes is faster."
             if not contest.budget.has_a_round:
-                return "The time is spent."
+                return TIME_SPENT
         return "As many rounds as configurations were allowed are over."
 
     def suggest(self, count: int) -> list[Configuration]:
@@ -187,7 +187,7 @@ class Exploration:
         self._study.add_trial(self._told(contest.space.start, 0.0))
         for number in range(1, contest.options.max_configurations + 1):
             if contest.is_spent:
-                return "The time is spent."
+                return TIME_SPENT
             if contest.room < 1:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."
             asked = self._ask(min(BATCH, contest.room, contest.budget.most_arms - 1))

@@ -67,10 +67,11 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
         challenger: What raced the start, or was going to.
         ratio: Of the challenger's time to the start's, where they met.
         reason: Why the search ended, as a sentence.
-        was_raced: The challenger ran in some race, so that it is more than the model's choice.
+        was_raced: The challenger ran in some race, so that it is more than the model's choice; of the start, that there was
+            time for a race.
     """
     if challenger == START:
-        return f"Nothing was found that is better than the start. {reason}"
+        return f"{'Nothing was found that is better than the start' if was_raced else NOTHING_RACED}. {reason}"
     if ratio is None and winner == START:
         was = "led" if was_raced else "was the model's choice"
         return f"The start stays: “{challenger}” {was}, but the race between the two did not run. {reason}"
@@ -83,6 +84,15 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
         return f"The start stays: “{challenger}”, the best that was found, takes {found}. {reason}"
     doubt = "" if ratio.high < 1 else "; whether it is faster is undecided"
     return f"“{challenger}” takes {found}{doubt}. {reason}"
+
+
+NOTHING_RACED = "Nothing was raced"
+TIME_SPENT = "The time is spent."
+
+
+def too_few_sentence(reason: str, budget_s: float) -> str:
+    """Add that the last race had too few rounds for an interval, and which budget would have sufficed."""
+    return f"{reason} For an answer, give the search {format_duration(budget_s * NS_PER_S)} or more."
 
 
 def no_time_sentence(reason: str, least_s: float) -> str:
@@ -137,6 +147,7 @@ _OUTCOMES = {
     Fate.TIED: "as fast, but costs more",
     Fate.BEHIND: "not as good",
     Fate.SLOWER: "clearly slower",
+    Fate.UNDECIDED: "undecided: too few rounds",
     Fate.FAILED: "did not run",
 }
 
@@ -159,6 +170,7 @@ _FATES = {
     Fate.TIED: ("is as fast, but costs more", "are as fast, but cost more"),
     Fate.BEHIND: ("falls behind", "fall behind"),
     Fate.SLOWER: ("is clearly slower", "are clearly slower"),
+    Fate.UNDECIDED: ("is undecided", "are undecided"),
     Fate.FAILED: ("did not run", "did not run"),
 }
 

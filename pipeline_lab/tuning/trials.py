@@ -204,7 +204,11 @@ class TimeBudget:
     @property
     def least_s(self) -> float:
         """A budget that would have sufficed for the next race of two, in tens of seconds."""
-        return 10.0 * math.ceil((1 + SPARE_SHARE) * (self._trials.spent_s + self.race_s(2)) / 10)
+        return self.total_with_s(self.race_s(2))
+
+    def total_with_s(self, more_s: float) -> float:
+        """Return the budget that would have had so much more time for what was measured, in tens of seconds."""
+        return 10.0 * math.ceil((1 + SPARE_SHARE) * (self._trials.spent_s + more_s) / 10)
 
     def race_s(self, arms: int) -> float:
         """Return the least time that a race of that many arms takes."""

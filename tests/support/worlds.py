@@ -79,6 +79,7 @@ class World:
         breaks: Configurations that do not run, and spoil the race that they are in.
         dies_after: Trials after which the process of the search is killed.
         stops_after: Trials after which somebody cancels.
+        rounds_of: How many rounds there is time for in a race.
     """
 
     store: RunStore
@@ -89,6 +90,7 @@ class World:
     breaks: Callable[[RunOptions], bool] = lambda _: False
     dies_after: int | None = None
     stops_after: int | None = None
+    rounds_of: Callable[[RaceOptions], int] = lambda race: race.pairs
     measured: list[RunOptions | RaceOptions] = field(default_factory=list)
 
     def check(self, options: RunOptions) -> None:
@@ -120,7 +122,7 @@ class World:
         return Finished(folder.id, "here", self.seconds)
 
     def _arm(self, arm: RunOptions, race: RaceOptions) -> PlantedArm:
-        return planted(self.true_ms(arm), arm.name, race.pairs, self.noise)
+        return planted(self.true_ms(arm), arm.name, min(race.pairs, self.rounds_of(race)), self.noise)
 
 
 class KilledError(BaseException):

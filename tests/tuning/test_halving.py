@@ -109,7 +109,19 @@ def test_what_excludes_nothing_drops_nothing_for_certain() -> None:
     assert [(each.arm, each.fate) for each in verdicts] == [
         ("a", Fate.LEADS),
         ("b", Fate.KEPT),
-        ("c", Fate.BEHIND),
+        ("c", Fate.UNDECIDED),
+    ]
+
+
+def test_a_race_that_was_too_short_drops_and_ties_nobody_but_goes_on_with_what_seems_best() -> None:
+    found = {arm: Ratio(ratio, 0.0, math.inf) for arm, ratio in (("a", 0.63), ("b", 0.83), ("c", 0.74))}
+    costs = {"start": (0.0,), "a": (3.0,), "b": (1.0,), "c": (2.0,)}
+    verdicts = judge_arms("start", found, costs.__getitem__, margin=MARGIN, room=2)
+    assert [(each.arm, each.fate) for each in verdicts] == [
+        ("a", Fate.LEADS),
+        ("c", Fate.KEPT),
+        ("b", Fate.UNDECIDED),
+        ("start", Fate.UNDECIDED),
     ]
 
 

@@ -118,6 +118,33 @@ def test_a_winner_whose_last_race_did_not_run_is_none(lab: Lab) -> None:
     assert found.sentence.startswith("The start stays: “map calls 4, pool threads 4, prefetch 2” led, but")
 
 
+def test_a_race_of_one_round_leaves_the_others_undecided_and_its_best_meets_the_start(lab: Lab) -> None:
+    world = World(lab.store, rounds_of=lambda race: 1 if len(race.arms) > 2 else race.pairs)
+    found = lab.search(tune_options(), world)
+    (first, *_) = [step for step in found.steps if isinstance(step, Raced)]
+    assert {each.fate for each in first.standings} <= {"leads", "kept", "undecided"}
+    assert "costs more" not in found.sentence
+    assert found.ended is not None
+    assert found.ended.race
+    assert found.ended.low is not None
+    assert true_ms(found.winner) == best_ms()
+
+
+def test_a_search_whose_races_are_all_too_short_says_which_budget_would_do(lab: Lab) -> None:
+    found = lab.search(tune_options(), World(lab.store, rounds_of=lambda _: 2))
+    assert "after too few rounds for an interval; whether it is faster is undecided" in found.sentence
+    assert "give the search" in found.sentence
+
+
+def test_an_undecided_race_that_the_start_leads_goes_on_while_there_is_budget(lab: Lab) -> None:
+    world = World(lab.store, lambda options: 20.0 if options == NAIVE else 21.0, rounds_of=lambda _: 1, noise=0.0)
+    found = lab.search(tune_options(), world)
+    assert found.winner_name == "start"
+    assert found.ended is not None
+    assert found.ended.race, "what raced too briefly meets the start once more"
+    assert "too few rounds" in found.sentence
+
+
 def test_a_start_at_its_ceiling_is_not_raced(lab: Lab) -> None:
     world = World(lab.store)
     found = lab.search(tune_options(), world, predicted(lambda _: STEP_MS))

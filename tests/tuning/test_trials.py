@@ -23,7 +23,7 @@ from pipeline_lab.tuning.trials import TimeBudget, TrialCosts, TrialLedger, Tria
 from pipeline_lab.units import NS_PER_S
 from tests.support.run_folders import set_state
 from tests.support.true_times import true_ms
-from tests.support.worlds import World, predicted, tune_options
+from tests.support.worlds import World, blind, predicted, tune_options
 
 BEGUN_S = 1_700_000_000.0
 ONCE_S, EACH_S = 6.0, 3.0
@@ -97,6 +97,15 @@ def test_a_budget_without_room_for_a_race_says_how_much_would_have_room(tmp_path
     assert found.ended is not None
     assert found.ended.configurations == 1
     # 6 + 3 + 1 s for the start, then 6 s, two arms of 3 s with a second to warm up, and 15 s of rounds; a tenth more
+    assert "give the search 50 s or more" in found.sentence
+
+
+def test_exploring_without_room_for_a_race_says_so_and_how_much_would_have_room(tmp_path: Path):
+    options, store = tune_options(budget_s=20.0), RunStore(tmp_path)
+    world, folder = CostlyWorld(store), store.create(options, render_source(options.start))
+    search(folder, options, store, world, lambda: False, blind())
+    found = read_tuning(folder)
+    assert found.sentence.startswith("Nothing was raced. The time is spent.")
     assert "give the search 50 s or more" in found.sentence
 
 
