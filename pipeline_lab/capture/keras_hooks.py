@@ -26,7 +26,7 @@ from pipeline_lab.capture.step_hooks import (
     replace_method,
     tell,
 )
-from pipeline_lab.capture.step_log import Called, Ended, Evaluated, Fed, Pass, Role
+from pipeline_lab.capture.step_notes import Called, Ended, Evaluated, Fed, Pass, Role
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tensorflow.python.distribute.input_lib import DistributedIterator, Distribu
 from tensorflow.python.eager import context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.step_log import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
+from pipeline_lab.capture.step_notes import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
 from pipeline_lab.units import NS_PER_US
 
 Take = Callable[[Note], None]

@@ -1,0 +1,108 @@
+"""What hooks note of a user's loops: passes over datasets, and what happens in them; small, for the training thread writes it."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Role(Enum):
+    """What a pass over a dataset is for, as far as its caller tells."""
+
+    FIT = "fit"
+    EVALUATE = "evaluate"
+    PREDICT = "predict"
+    LOOP = "loop"
+    """A loop of the script's own."""
+
+
+@dataclass(eq=False)
+class Pass:
+    """One pass over a dataset: an iterator in the script's own loop, or an epoch of Keras.
+
+    Attributes:
+        stream: Equal for all passes of one loop.
+        role: What it is for.
+        examples: Of a batch; None where that varies or nobody knows.
+        has_gradients: Gradients are taken in its steps.
+        iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
+        steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
+        dataset: Returns what it goes over, while the script has it.
+    """
+
+    stream: Hashable
+    role: Role = Role.LOOP
+    examples: int | None = None
+    has_gradients: bool = False
+    iterator: Callable[[], Any] | None = None
+    steps_per_call: int | None = None
+    dataset: Callable[[], Any] = lambda: None
+
+
+class Took(NamedTuple):
+    """Python asked for a batch and got it; ns of ``perf_counter``."""
+
+    of: Pass
+    asked_ns: int
+    arrived_ns: int
+    examples: int | None
+
+
+class Called(NamedTuple):
+    """A function was called that takes batches from inside a graph; None where its end or its steps are not seen."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int | None
+    steps: int | None
+
+
+class Ended(NamedTuple):
+    """There was no further batch."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
+class Evaluated(NamedTuple):
+    """Keras' ``evaluate`` returned, from inside ``fit`` or not."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
+class Fed(NamedTuple):
+    """A thread of Python made a batch for a graph, which waited for it."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
+class Gaps(NamedTuple):
+    """What tf.data knows of an iterator's consumer: elements taken, and the last times between two requests, ns."""
+
+    elements: int
+    between_ns: Sequence[int]
+
+
+class Seen(NamedTuple):
+    """What tf.data knew at the end of a pass, before the iterator is gone."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+    gaps: Gaps
+
+
+class Saved(NamedTuple):
+    """A checkpoint was written."""
+
+    asked_ns: int
+    ended_ns: int
+
+
+OfPass = Took | Called | Ended | Evaluated | Seen | Fed
+Note = OfPass | Saved
