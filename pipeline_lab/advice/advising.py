@@ -201,12 +201,21 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
     ops = diagnosis.eager_ops
     if isinstance(ops, Unavailable) or not ops.is_eager or diagnosis.verdict.verdict_class is VerdictClass.INPUT_BOUND:
         return None
-    return Suggestion(WITHOUT_FUNCTION.change, WITHOUT_FUNCTION.why.format(ops=ops.ops_per_step), NO_OP_TIME)
+    why = WITHOUT_FUNCTION.why.format(ops=ops.ops_per_step)
+    breakdown = diagnosis.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)
+    between = 100.0 * (breakdown.python_ns + breakdown.dispatch_ns) / breakdown.total_ns
+    left_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS)
+    gain = max(between, 100.0 * (1.0 - left_ns / breakdown.total_ns))
+    bounds = (round(between, 1), round(min(99.9, gain + LEAST_GAIN_PERCENT), 1))
+    return Suggestion(WITHOUT_FUNCTION.change, why, round(gain, 1), gain_range_percent=bounds)
 
 
-NO_OP_TIME = Unavailable(
-    "How much of a step the launches take is not told apart from the ops' own work; time a few steps with and without it."
-)
+IN_FUNCTION_NS, FROM_PYTHON_NS = 5_000.0, 25_000.0
+"""What TensorFlow takes to run an op beside its work: inside a function, and called from Python (2.21, a 2.5 GHz core). A small
+training step of 232 ops from Python took 30 ms, and 1.7 ms as a function."""
+NO_OP_TIME = Unavailable("The trace does not tell the launches of ops apart from their own work.")
 
 
 def _by_model(diagnosis: Diagnosis, folder: RunFolder) -> tuple[Suggestion, ...]:

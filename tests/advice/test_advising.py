@@ -8,6 +8,7 @@ from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
@@ -112,3 +113,18 @@ def test_of_a_job_that_is_judged_by_its_later_epochs_their_own_step_says_what_th
 def test_advice_that_is_there_stays():
     advised = advise(judged(input_wait=60, device_compute=40))
     assert advise(advised) is advised
+
+
+def test_a_step_without_a_function_is_told_what_one_would_bring():
+    """Two hundred ops of 30 µs from Python in a step of 30 ms: in a function 5 µs each, and 5 µs of their own work."""
+    found = judged(python=60, dispatch=20, host_compute=20)
+    steps = found.steps.count
+    total_ns = found.step_breakdown.total_ns
+    ops = round(total_ns / 150_000)  # of 30 µs each, a fifth of the time
+    eager = EagerOps(steps=steps, ops=ops, ops_ns=ops * 30_000, function_calls=0)
+    first = advise(replace(found, eager_ops=eager)).verdict.suggestions[0]
+    assert "@tf.function" in first.change
+    assert first.predicted_gain_percent == pytest.approx(93.3, abs=0.1)  # 10 of 150 µs are left
+    assert first.gain_range_percent == (80.0, pytest.approx(94.3, abs=0.1))
+    called = replace(eager, function_calls=steps)
+    assert "@tf.function" not in advise(replace(found, eager_ops=called)).verdict.suggestions[0].change

@@ -174,7 +174,10 @@ def _predict(
         outcomes.append(lay_out(changed, stages, assumed))
     low, high, _, likely = (100.0 * (1.0 - terms[0].time_ns / run.step_ns) for terms in outcomes)
     own_quiet_ns = lay_out(run, run.stages, Assumed(0.0))[0].time_ns
-    error = max(LEAST_ERROR_PERCENT, run.noise_percent) * (1.0 - likely / 100.0)
+    gained = min(
+        1.0, max(0.0, likely / 100.0)
+    )  # what the run's own step adds: it is uncertain, what is left of it is not
+    error = LEAST_ERROR_PERCENT * (1.0 - gained) + run.noise_percent * min(gained, 1.0 - gained)
     return ScriptPrediction(
         step_ns=outcomes[3][0].time_ns,
         terms=tuple(outcomes[3]),

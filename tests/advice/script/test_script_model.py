@@ -133,3 +133,10 @@ def test_another_place_of_a_shuffle_is_not_predicted():
     run = explain_script(replace(script(), recipe=own))
     assert isinstance(run, ScriptRun)
     assert isinstance(predict_change(run, (MoveBefore(9, 1),)), Unavailable)
+
+
+def test_a_step_that_is_only_known_roughly_widens_the_range_of_what_is_gained_alone():
+    noisy = script(noise_percent=30.0)
+    nothing, much = predicted(noisy, Insert(3, "prefetch")), predicted(noisy, PARALLEL)
+    assert (nothing.low_percent, nothing.high_percent) == (-2.0, 2.0)
+    assert (much.low_percent, much.high_percent) == (67.0, 83.0)  # 75 ± (2 · 0.25 + 30 · 0.25)
