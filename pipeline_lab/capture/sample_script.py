@@ -34,6 +34,10 @@ PASSES = 2
 """Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
 KEPT_BYTES = 32_000_000
 """Values of elements that are kept, for a comparison of numbers that are not the same bits."""
+UNKNOWN_LENGTH = -2
+"""What TensorFlow says of a dataset whose length is not known; -1 is one without end."""
+COUNTING_S = 5.0
+"""Time to count the elements of each stage whose length is not known."""
 MEASURED = 8
 """Elements of each stage that are measured."""
 
@@ -102,7 +106,9 @@ def read_sample(dataset: Any, request: Request) -> Sample:
         rows.append(dict(examples))
         ended.append(has_ended)
     values.write()
-    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), tuple(_stages(dataset)))
+    is_plain = request.is_seeded and not request.in_order and not request.texts
+    stages = tuple(_stages(dataset)) if is_plain else ()  # nobody asks for those of others
+    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), stages)
 
 
 def _arrays(element: Any) -> Iterator[Any]:
@@ -191,8 +197,16 @@ def _size(dataset: Any) -> tuple[float | None, int | None]:
 
 
 def _count(dataset: Any) -> int | None:
+    """Return how many elements a dataset has; files are read for it, as long as that takes no time."""
     found = int(dataset.cardinality())
-    return found if found >= 0 else None
+    if found >= 0 or found != UNKNOWN_LENGTH:
+        return found if found >= 0 else None
+    until_s = time.monotonic() + COUNTING_S
+    for number, _ in enumerate(dataset, 1):
+        if time.monotonic() > until_s:
+            return None
+        found = number
+    return max(0, found)
 
 
 def run_and_read(request: Request) -> Sample:

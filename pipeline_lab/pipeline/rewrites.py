@@ -156,6 +156,8 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[Finding]]:
         for call in chain.direct:
             if call.method != method or call.arguments.get("num_parallel_calls") is not None:
                 continue
+            if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
+                continue  # TensorFlow then opens another number of files at a time, which changes the order
             if any(not _is_random(each) or "(seeded)" in each for each in call.stateful):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
@@ -231,7 +233,7 @@ def _disk_cache(chain: Chain) -> Iterator[Finding]:
 
 
 def _cache_slip(chain: Chain) -> Iterator[Finding]:
-    """A cache behind an endless repeat is never complete: it holds every epoch again."""
+    """A cache after an endless repeat is never complete: it holds every epoch again."""
     for repeated, cached in zip(chain.direct, chain.direct[1:], strict=False):
         is_slip = repeated.method == "repeat" and cached.method == "cache" and cached.inputs == (repeated.number,)
         if (
@@ -242,13 +244,14 @@ def _cache_slip(chain: Chain) -> Iterator[Finding]:
             yield Finding(
                 cached,
                 (MoveBefore(cached.number, repeated.number),),
-                f"Cache before {said_at(repeated)}: behind it the cache grows with every epoch and is never read.",
+                f"Cache before {said_at(repeated)}: after it the cache grows with every epoch and is never read.",
             )
 
 
 def _shuffle_first(chain: Chain) -> Iterator[Finding]:
     for mapped, shuffled in zip(chain.direct, chain.direct[1:], strict=False):
-        if mapped.method == "map" and shuffled.method == "shuffle" and not mapped.stateful and not mapped.python:
+        is_next = mapped.method == "map" and shuffled.method == "shuffle" and shuffled.inputs == (mapped.number,)
+        if is_next and not mapped.stateful and not mapped.python:
             yield Finding(
                 shuffled,
                 (MoveBefore(shuffled.number, mapped.number),),
@@ -262,7 +265,7 @@ def _shuffle_examples(chain: Chain) -> Iterator[Finding]:
             yield Finding(
                 shuffled,
                 (MoveBefore(shuffled.number, batched.number),),
-                f"Shuffle before {said_at(batched)}: behind it whole batches change places, and their examples stay together.",
+                f"Shuffle before {said_at(batched)}: after it whole batches change places, and their examples stay together.",
                 ("The buffer then holds single examples; a larger one mixes as far as before.",),
             )
 
@@ -376,7 +379,7 @@ _DECLARED = (
     Rewrite(
         "cache-slip",
         "Cache before repeat",
-        "A cache behind an endless repeat is never complete.",
+        "A cache after an endless repeat is never complete.",
         Effect.NOTHING,
         Risk.LOW,
         _cache_slip,

@@ -91,6 +91,8 @@ def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Chang
     call = fitting[0]
     is_depth = call.method == "prefetch" and name == "buffer_size"
     effect = Effect.NOTHING if is_depth else EFFECTS.get(name, Effect.CONTENT)
+    if call.method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
+        effect = max(effect, Effect.ORDER, key=list(Effect).index)  # it then opens another number of files at a time
     risk = {Effect.NOTHING: Risk.LOW, Effect.ORDER: Risk.SOME, Effect.CONTENT: Risk.HIGH}[effect]
     return Change(
         "set",
@@ -113,5 +115,5 @@ def _value(text: str, value: str) -> Value:
         except ValueError:
             continue
     if not value:
-        raise OptionsError(f"{text!r}: a value is missing behind =.")
+        raise OptionsError(f"{text!r}: a value is missing after =.")
     return value

@@ -14,16 +14,21 @@ from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, are_compatible
+from pipeline_lab.comparison.race_result import Candidate, read_race
+from pipeline_lab.comparison.racing import choose_script_race
+from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError, Unavailable
+from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, SetTraining, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Outcome, Proof, Sample
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
+from pipeline_lab.runs.launch.launcher import launch, wait_for_end
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.runs.user_sources import kept_files
+from pipeline_lab.statistics.outcome import Outcome as RaceOutcome
 from pipeline_lab.tuning.proof import Prover, Script
 from pipeline_lab.units import format_bytes
 
@@ -82,7 +87,7 @@ class Fix:
     proof: Proof | None
     left: tuple[LeftAlone, ...]
     predicted: ScriptPrediction | Unavailable = NOT_PREDICTED
-    gain: Unavailable = NOT_RACED
+    gain: Candidate | Unavailable = NOT_RACED
     note: str = ""
 
     def diff(self, folder: Path | None = None) -> str:
@@ -148,6 +153,32 @@ def _predict(
     if isinstance(run, Unavailable):
         return run
     return predict_change(run, [edit for change in changes for edit in change.edits])
+
+
+def race_fix(found: Fix, script: Script, store: RunStore, seconds: float) -> Fix:
+    """Race the script against all changes of a fix together, inside its own training; what does not help is not proposed.
+
+    Args:
+        found: The fix.
+        script: As it is started.
+        store: Takes the race.
+        seconds: At most, warm-up not counted.
+    """
+    requests = [each.request for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits)]
+    if not requests:
+        return found
+    try:
+        settings = {"is_module": script.is_module, "max_seconds": seconds}
+        folder = launch(store, choose_script_race(script.target, script.arguments, ["; ".join(requests)], **settings))
+        wait_for_end(folder, "Race")
+        candidate = read_race(folder).candidates[0]
+    except PipelineLabError as error:
+        return replace(found, gain=Unavailable(f"Not raced: {error}"))
+    if candidate.standing.outcome not in (RaceOutcome.SLOWER, RaceOutcome.EQUIVALENT):
+        return replace(found, gain=candidate)
+    useless = (LeftAlone(each, "The race found no gain.") for each in found.changes)
+    note = f"Nothing is proposed: {candidate.sentence}"
+    return replace(found, changes=(), edited=None, left=(*found.left, *useless), gain=candidate, note=note)
 
 
 def current_texts(recipe: Recipe, kept: Mapping[str, str]) -> dict[str, str]:

@@ -19,8 +19,8 @@ CASES: dict[str, tuple[str, str]] = {
     "prefetch": (".range(8).batch(2)", ".range(8).batch(2).prefetch(tf.data.AUTOTUNE)"),
     "parallel-map": (".range(8).map(f)", ".range(8).map(f, num_parallel_calls=tf.data.AUTOTUNE)"),
     "parallel-interleave": (
-        ".list_files(p).interleave(g)",
-        ".list_files(p).interleave(g, num_parallel_calls=tf.data.AUTOTUNE)",
+        ".list_files(p).interleave(g, cycle_length=4)",
+        ".list_files(p).interleave(g, cycle_length=4, num_parallel_calls=tf.data.AUTOTUNE)",
     ),
     "batch-first": (".range(8).map(f).batch(2)", ".range(8).batch(2).map(f)"),
     "cache": (".range(8).map(f).shuffle(4)", ".range(8).map(f).cache().shuffle(4)"),
@@ -75,6 +75,8 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("parallel-map", ".range(8).map(f)", {"map": {"stateful": ("AssignAddVariableOp",)}}),
         ("parallel-map", ".range(8).map(f)", {"map": {"stateful": ("RandomUniform (seeded)",)}}),
         ("batch-first", ".range(8).map(f).batch(2)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("parallel-interleave", ".list_files(p).interleave(g)", {}),
+        ("shuffle-first", ".range(8).map(f).shuffle(4)", {"shuffle": {"inputs": (1,)}}),
         ("batch-first", ".range(8).map(f).shuffle(2).batch(2)", {}),
         ("cache", ".range(8).batch(2)", {}),
         ("cache", ".range(8).map(f).cache()", {}),
@@ -140,6 +142,13 @@ def test_a_request_says_what_it_does_to_the_examples(script: Recipe) -> None:
     assert parse_change(random, "train.py:2 parallel-map").effect is Effect.NOTHING
     twice = [call for call in random.calls if call.method == "map"]
     assert twice
+
+
+def test_files_at_a_time_that_tensorflow_chooses_change_with_parallel_calls() -> None:
+    recipe = recipe_of(".list_files(p).interleave(g)")[1]
+    assert parse_change(recipe, "train.py:2 num_parallel_calls=4").effect is Effect.ORDER
+    fixed = recipe_of(".list_files(p).interleave(g, cycle_length=4)")[1]
+    assert parse_change(fixed, "train.py:2 num_parallel_calls=4").effect is Effect.NOTHING
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,9 @@ def fix(
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Time for the training that is recorded, at most: 90s, 15m."),
+        typer.Option(metavar="TIME", help="Time to record the training, and again to race, at most: 90s, 15m."),
     ] = "60s",
+    race: Annotated[bool, typer.Option(help="Race the changes inside the script's own training.")] = True,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the change into the files; keeps a backup where git does not.")
     ] = False,
@@ -59,15 +60,20 @@ def fix(
     The script runs for a while, and then again up to its training, once as it is and once or more with changes.
     """
     from pipeline_lab.cli.commands.tune import parse_time_s
-    from pipeline_lab.tuning.fixing import Wishes, find_fix, to_json
+    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.tuning.fixing import Wishes, find_fix, race_fix, to_json
     from pipeline_lab.tuning.proof import Script
 
     if not module and not Path(script).is_file():
         raise OptionsError(f"There is no script {script}; specify a Python file, or a module with -m.")
     started = Script(script, tuple(arguments or ()), module)
-    folder = _recorded(started, run, parse_time_s(budget), store)
+    seconds = parse_time_s(budget)
+    folder = _recorded(started, run, seconds, store)
     wishes = Wishes(tuple(change or ()), may_reorder)
     found = find_fix(folder, started, wishes, _diagnose(folder), lambda sentence: say("{}", sentence))
+    if race and found.changes:
+        say("Racing them inside the script's own training, which is thrown away …")
+        found = race_fix(found, started, open_store(store), seconds)
     if as_json:
         print_json({**to_json(found, Path.cwd()), "run": folder.id})
     else:
@@ -120,11 +126,12 @@ def _print(found: "Fix") -> None:
 
 
 def _gain(found: "Fix") -> str:
+    raced = found.gain.reason if isinstance(found.gain, Unavailable) else found.gain.sentence
     if isinstance(found.predicted, Unavailable):
-        return f"{found.gain.reason} {found.predicted.reason}"
+        return f"{raced} {found.predicted.reason}"
     low, high = found.predicted.low_percent, found.predicted.high_percent
     bounds = f"({format_percent(low)} to {format_percent(high)})"
-    return f"predicted, a step is {format_percent(found.predicted.gain_percent)} shorter {bounds}. {found.gain.reason}"
+    return f"{raced} Predicted: a step is {format_percent(found.predicted.gain_percent)} shorter {bounds}."
 
 
 def _write(found: "Fix") -> None:

@@ -120,6 +120,12 @@ def test_a_function_that_autograph_reads_from_the_source_is_read_from_the_change
     assert "AttributeError" not in str(found.left)
 
 
+def test_files_that_are_read_in_turn_keep_their_turns(fix: FixScript) -> None:
+    assert "parallel-interleave" in proposed(fix("files"))
+    chosen_by_tensorflow = SCRIPTS["files"].replace(", 3)", ")")
+    assert "parallel-interleave" not in proposed(fix("files", source=chosen_by_tensorflow))
+
+
 def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPTS["branches"])

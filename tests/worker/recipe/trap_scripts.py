@@ -94,7 +94,13 @@ def branch(number):
 ds = tf.data.Dataset.range(64).map(branch).batch(8)
 """ + LOOP  # fmt: skip
 
+FILES = HEAD + """
+ds = tf.data.Dataset.range(7).interleave(lambda file: tf.data.Dataset.range(5).map(lambda line: file * 10 + line), 3)
+ds = ds.batch(4)
+""" + LOOP  # fmt: skip
+
 SCRIPTS = {
+    "files": FILES,
     "crop": CROP,
     "shuffled-batches": SHUFFLED_BATCHES,
     "stateful-filter": STATEFUL_FILTER,
