@@ -31,24 +31,31 @@ WATCH_EVERY_S = 20.0
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--recorders", nargs="+", choices=NAMES, default=["watch"], help="both take about 20 minutes")
     parser.add_argument("--pairs", type=int, default=90, help="pairs of blocks for ProfileWindows")
-    parser.add_argument("--watch-pairs", type=int, default=30, help="pairs of blocks for watch, which are longer")
+    parser.add_argument(
+        "--watch-pairs", type=int, default=5, help="pairs of blocks for watch, which are longer; 30 for a figure"
+    )
     parser.add_argument("--block", type=float, default=1.5, help="seconds of a block for ProfileWindows, more or less")
     parser.add_argument("--watch-block", type=float, default=5.5, help="seconds of such a block, more or less")
-    parser.add_argument("--steps", type=int, default=10_000, help="steps of the longer runs")
+    parser.add_argument(
+        "--steps", type=int, default=2000, help="steps of the longer runs; 10000 for a figure of memory"
+    )
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as store:
         for kind in chosen.kinds:
             length = (kind, "--steps", str(chosen.steps))
             plain = run_job(*length)
-            recorded = run_job(*length, "--windows", "--store", store)
-            watched = run_module((*WATCH, "--store", store, "-m", JOB), *length)
             step_s = plain["seconds"] / chosen.steps
-            periods = {"windows": recorded["seconds"] / max(1, recorded["windows"]), "watch": WATCH_EVERY_S}
-            blocks = {"windows": (chosen.pairs, chosen.block), "watch": (chosen.watch_pairs, chosen.watch_block)}
-            for recorder, found in (("windows", recorded), ("watch", watched)):
-                pairs, block_s = blocks[recorder]
-                race(kind, recorder, store, pairs, round(block_s / step_s), periods[recorder])
+            for recorder in chosen.recorders:
+                if recorder == "watch":
+                    found = run_module((*WATCH, "--store", store, "-m", JOB), *length)
+                    pairs, block_s, period_s = chosen.watch_pairs, chosen.watch_block, WATCH_EVERY_S
+                else:
+                    found = run_job(*length, "--windows", "--store", store)
+                    pairs, block_s = chosen.pairs, chosen.block
+                    period_s = found["seconds"] / max(1, found["windows"])
+                race(kind, recorder, store, pairs, round(block_s / step_s), period_s)
                 tell_memory(kind, recorder, plain["peak_bytes"], found["peak_bytes"], chosen.steps)
 
 

@@ -134,12 +134,12 @@ def replace_method(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 def _hook_iterators() -> None:
     replace_method(OwnedIterator, "_next_internal", _noting_batches)  # `next`, `get_next` and loops all end there
-    replace_method(DistributedIteratorBase, "get_next", _noting_batches)
+    replace_method(DistributedIteratorBase, "get_next", functools.partial(_noting_batches, asks_others=True))
     for kind in (OwnedIterator, DistributedIterator):
         replace_method(kind, "__tf_tracing_type__", _noting_calls)
 
 
-def _noting_batches(original: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_batches(original: Callable[..., Any], *, asks_others: bool = False) -> Callable[..., Any]:
     is_eager = context.executing_eagerly
 
     def take(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -148,7 +148,8 @@ def _noting_batches(original: Callable[..., Any]) -> Callable[..., Any]:
                 return original(self, *arguments, **options)
         if not listeners or here.role in KERAS or here.is_nested:
             return original(self, *arguments, **options)
-        here.is_nested = True
+        if asks_others:
+            here.is_nested = True
         asked_ns = now_ns()
         try:
             batch = original(self, *arguments, **options)
@@ -156,7 +157,8 @@ def _noting_batches(original: Callable[..., Any]) -> Callable[..., Any]:
             _note_end(self, asked_ns)
             raise
         finally:
-            here.is_nested = False
+            if asks_others:
+                here.is_nested = False
         _note_batch(self, asked_ns, batch)
         return batch
 
