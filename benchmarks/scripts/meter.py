@@ -101,10 +101,10 @@ class _Clock(keras.callbacks.Callback):
         self.meter.passes.append(Pass(_now()))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        del batch, logs
-        one = self.meter.passes[-1]
-        one.arrived_s.append(_now())
-        one.ended_s = one.arrived_s[-1]
+        del logs
+        one, now_s = self.meter.passes[-1], _now()
+        one.arrived_s += [now_s] * (batch + 1 - len(one.arrived_s))  # several steps end together with steps_per_execution
+        one.ended_s = now_s
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def _classes(
     if lost < LARGE_PERCENT and max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0)) >= LARGE_PERCENT:
         return DISPATCH
     if lost < SMALL_PERCENT:
-        return DEVICE
+        return DEVICE | DISPATCH if gains.get("fewer-calls", 0.0) >= LARGE_PERCENT else DEVICE
     if lost < LARGE_PERCENT:
         return EITHER
     waits = input_ms >= 0.8 * step_ms or (wait_ms or 0.0) >= (step_ms - compute_ms) / 2
