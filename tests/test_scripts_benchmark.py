@@ -1,0 +1,47 @@
+"""The benchmark over published scripts: its entries are complete, and its truth follows from times alone."""
+
+from benchmarks.scripts.entries import read_entries
+from benchmarks.scripts.score import WORDS, Answer, find_truth, mark
+
+ENTRIES = read_entries()
+
+
+def test_entries_are_complete_and_in_two_sets() -> None:
+    assert len(ENTRIES) >= 25
+    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+    assert {entry.set for entry in ENTRIES} == {"tune", "score"}
+    assert {change.kind for entry in ENTRIES for change in entry.changes} <= set(WORDS)
+    assert all(len(entry.commit) == 40 for entry in ENTRIES)
+
+
+def times(compute: float, alone: float, changed: float, wait: float | None = None) -> dict[str, object]:
+    """Return measurements of steps of 100 ms as written, ms."""
+    return {
+        "as_written_ms": [99.0, 101.0],
+        "compute_ms": compute,
+        "input_ms": alone,
+        "wait_ms": wait,
+        "changes_ms": {"prefetch": changed},
+    }
+
+
+def test_the_truth_is_told_by_times() -> None:
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    assert find_truth(entry, times(97, 10, 99)).classes == {"device-bound"}
+    assert find_truth(entry, times(97, 10, 99)).best is None
+    assert find_truth(entry, times(30, 90, 60)).classes == {"input-bound"}
+    assert find_truth(entry, times(30, 50, 60, wait=65)).classes == {"input-bound"}
+    assert find_truth(entry, times(30, 50, 60)).classes == {"input-bound", "host-contention"}
+    assert find_truth(entry, times(30, 90, 60)).best == "prefetch"
+
+
+def test_an_answer_is_held_against_it() -> None:
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    text = "a = 1\ndataset.map(augment)\n"
+    truth = find_truth(entry, times(30, 90, 60))
+    said = Answer("input-bound", None, "medium", "", ["train.py:2-2"], [("Prefetch at the end.", 35.0)], "run")
+    found = mark(entry, truth, said, text)
+    assert (found.is_right, found.is_named, found.is_best_first, found.is_near) == (True, True, True, True)
+    silent = Answer("device-bound", None, "high", "", ["train.py:1-1"], [("Look at the model.", None)], "run")
+    found = mark(entry, truth, silent, text)
+    assert (found.is_right, found.is_named, found.is_best_first, found.is_near) == (False, False, False, False)
