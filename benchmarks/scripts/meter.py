@@ -103,7 +103,8 @@ class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         del logs
         one, now_s = self.meter.passes[-1], _now()
-        one.arrived_s += [now_s] * (batch + 1 - len(one.arrived_s))  # several steps end together with steps_per_execution
+        ended = batch + 1 - len(one.arrived_s)  # several with steps_per_execution
+        one.arrived_s += [now_s] * ended
         one.ended_s = now_s
 
 
