@@ -2,7 +2,7 @@
 
 ``--sources`` holds clones of the repositories that ``entries/*.toml`` name, as ``OWNER+NAME`` each (``--list`` prints them). For each script
 the truth is measured first (``truth.py``), then `watch` runs it as it is, and its verdict is held against the truth
-(``score.py``). ``--realtime`` runs both at real-time priority, past the load of other programs. Half of the scripts are
+(``score.py``; what came out when the rules were set is in ``results.json``). ``--realtime`` runs both at real-time priority, past the load of other programs. Half of the scripts are
 the score set: look at it once.
 """
 

@@ -175,7 +175,7 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
     else:  # nothing helps: no promise may be made
         promised = [gain for _, gain in answer.suggestions[:2] if gain is not None]
         is_first = all(gain <= NEAR_PERCENT + truth.spread_percent for gain in promised)
-    needs_line = bool(entry.call) and not truth.classes & DEVICE
+    needs_line = bool(entry.call) and not truth.classes & (DEVICE | DISPATCH)
     return Mark(
         entry.name,
         entry.set,
