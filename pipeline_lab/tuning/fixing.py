@@ -36,9 +36,7 @@ MUCH_OF_MEMORY = 0.25
 """Part of the machine's memory that a cache may take."""
 ON_REQUEST = frozenset({"disk-cache", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
-NO_RECIPE = (
-    "The run does not say what its script read; record the script with `pipeline-lab fix` or `pipeline-lab watch`."
-)
+NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
