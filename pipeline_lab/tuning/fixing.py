@@ -166,8 +166,11 @@ def race_fix(found: Fix, script: Script, store: RunStore, seconds: float) -> Fix
     if not requests:
         return found
     try:
-        settings = {"is_module": script.is_module, "max_seconds": seconds}
-        folder = launch(store, choose_script_race(script.target, script.arguments, ["; ".join(requests)], **settings))
+        together = ["; ".join(requests)]
+        options = choose_script_race(
+            script.target, script.arguments, together, is_module=script.is_module, max_seconds=seconds
+        )
+        folder = launch(store, options)
         wait_for_end(folder, "Race")
         candidate = read_race(folder).candidates[0]
     except PipelineLabError as error:
