@@ -256,6 +256,7 @@ class StepLog:
             return
         if isinstance(note, Ended):
             self._finish_open(note.asked_ns)
+            self._is_fed = False  # what comes next may read a dataset
             return
         if isinstance(note, Seen):
             self._assign(note.of, note.gaps)

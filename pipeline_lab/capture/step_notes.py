@@ -104,5 +104,5 @@ class Saved(NamedTuple):
     ended_ns: int
 
 
-OfPass = Took | Called | Ended | Evaluated | Seen | Fed
-Note = OfPass | Saved
+OfPass = Took | Called | Ended | Evaluated | Seen
+Note = OfPass | Fed | Saved
