@@ -30,7 +30,7 @@ from tests.worker.fakes import make_folder, supervised
 
 pytestmark = pytest.mark.tensorflow
 
-STEP_MS = 15.0
+STEP_MS, WINDOW_STEPS = 15.0, 4
 CLOCKS_APART_NS = NS_PER_MS
 """Job and profiler read two clocks, one of which the system may correct."""
 
@@ -43,7 +43,7 @@ def _options(*last: PrefetchStage, **training: object) -> RunOptions:
         training=TrainingOptions.model_validate(
             {"device": "emulated", "step_ms": STEP_MS, "steps": 10, "warmup_steps": 2, **training}
         ),
-        profiling=ProfilingOptions(steps_per_window=4, every_steps=50),
+        profiling=ProfilingOptions(steps_per_window=WINDOW_STEPS, every_steps=50),
     )
 
 
@@ -66,7 +66,7 @@ def test_a_job_takes_exactly_the_time_that_is_set_and_computes_nothing(
     assert plane is not None
     (line,) = plane.lines
     assert (line.duration_ns == STEP_MS * NS_PER_MS).all()
-    assert line.count == 4
+    assert line.count >= WINDOW_STEPS, "a busy machine stops the profiler late"
 
 
 def test_a_step_begins_after_its_launch_on_the_same_time_axis(ask_tensorflow: Ask, tmp_path: Path) -> None:
@@ -84,8 +84,10 @@ def test_a_step_begins_after_its_launch_on_the_same_time_axis(ask_tensorflow: As
                 numbers, known = line.stats.ints(rows, "correlation_id")
                 assert known.all()
                 starts[wanted] = dict(zip(numbers.tolist(), line.start_ns[rows].tolist(), strict=True))
-    assert starts["emulated step"].keys() == starts["emulated launch"].keys()
-    for number, start_ns in starts["emulated step"].items():
+    both = starts["emulated step"].keys() & starts["emulated launch"].keys()
+    assert len(both) >= WINDOW_STEPS, "the profiler may stop late, and on the host before it does on the device"
+    for number in both:
+        start_ns = starts["emulated step"][number]
         assert start_ns > starts["emulated launch"][number] - CLOCKS_APART_NS
 
 

@@ -30,7 +30,7 @@ from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.format import ReportFormat
 from pipeline_lab.units import format_percent
 
-_OWN_TAGS = re.compile(r"<(?!(?:br|/?b|/?i|/?sup|/?sub|extra|/extra)>)")
+_OWN_TAGS = re.compile(r'<(?!(?:br|/?b|/?i|/?sup|/?sub|extra|/extra|/span|span style="color:#[0-9a-f]{6}")>)')
 _PLAIN_KEYS = frozenset({"dtype", "bdata", "shape", "color", "type"})
 
 Patch = list[tuple[list[str | int], Any]]

@@ -71,10 +71,10 @@ class MadeBy:
 _keeps = False
 
 
-def keep_datasets() -> None:
+def keep_datasets(*, keeps: bool = True) -> None:
     """Keep each dataset that is read from now on as long as its note, so that it can be made again after the script dropped it."""
     global _keeps
-    _keeps = True
+    _keeps = keeps
 
 
 class Note:

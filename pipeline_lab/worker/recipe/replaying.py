@@ -117,9 +117,9 @@ def find_note(dataset: Any, place: SourcePlace, method: str) -> Note | None:
     return None
 
 
-def keep_calls() -> None:
+def keep_calls(*, keeps: bool = True) -> None:
     """Keep the datasets that are read from now on, so that they can be made again after the script has dropped them."""
-    notes.keep_datasets()
+    notes.keep_datasets(keeps=keeps)
 
 
 @dataclass

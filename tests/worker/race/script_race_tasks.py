@@ -38,6 +38,8 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
                 came_to_its_end = True
             except RaceOverError:
                 pass
+            finally:
+                keep_calls(keeps=False)
         events = read_events(run.events)
         return {
             "ended_by_itself": came_to_its_end,
