@@ -51,7 +51,7 @@ class Shot:
     scheme: Literal["light", "dark"] = "light"
 
 
-def section(name: str, title: str, until: str = FIGURE, height: int = 1150) -> Shot:
+def section(name: str, title: str, until: str = f"{TABS} {FIGURE}", height: int = 1150) -> Shot:
     """Show one tab of the page of the baseline sample."""
     return Shot(name, f"/run?run={BASELINE}&section={quote(title)}", until, TABS, height)
 
@@ -64,7 +64,7 @@ SHOTS = (
     section("stalls", "Input stalls"),
     section("stages", "Pipeline"),
     section("gaps", "Idle gaps"),
-    section("sampling", "File sampling", f"{FIGURE} >> nth=1"),
+    section("sampling", "File sampling", f"{TABS} {FIGURE} >> nth=1"),
     section("what-if", "What if", "text=Predicted against measured"),
     section("timeline", "Timeline", ".timeline .legend"),  # of the first steps, see _first_steps
 )

@@ -1,5 +1,6 @@
 """Races inside scripts, in the process that has TensorFlow."""
 
+import itertools
 import tempfile
 import textwrap
 from pathlib import Path
@@ -19,15 +20,26 @@ from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.recipe.replaying import keep_calls
 
+_numbers = itertools.count()
+
+
+def _as_asked(words: dict[str, str] | None, name: str) -> dict[str, str] | None:
+    return words and {key.replace(name, "train.py"): text.replace(name, "train.py") for key, text in words.items()}
+
 
 def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:
-    """Run a script with a race inside it, and return what came of both."""
+    """Run a script, ``train.py`` to its changes, with a race inside it, and return what came of both."""
     note_new_datasets()
     keep_calls()
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "train.py"
+        script = Path(folder) / f"train_{next(_numbers)}.py"  # the process remembers the calls of earlier ones
         script.write_text(textwrap.dedent(text), encoding="utf-8")
-        options = ScriptRaceOptions(script=str(script), folder=folder, changes=tuple(changes), **settings)
+        options = ScriptRaceOptions(
+            script=str(script),
+            folder=folder,
+            changes=tuple(each.replace("train.py", script.name) for each in changes),
+            **settings,
+        )
         run = RunStore(Path(folder) / "store").create(options, options.source)
         race = ScriptRace(run, options, EventLog(run.events), StopRequest())
         seen: dict[str, Any] = {"__name__": "__main__"}
@@ -43,12 +55,12 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
         events = read_events(run.events)
         return {
             "ended_by_itself": came_to_its_end,
-            "failure": None if race.failure is None else str(race.failure),
+            "failure": None if race.failure is None else str(race.failure).replace(script.name, "train.py"),
             "rounds": race.rounds,
             "blocks": [(row["round"], row["arm"], row["steps"]) for row in read_table(run.blocks, BLOCKS).to_pylist()],
             "looks": sum(isinstance(event, RaceEvent) for event in events),
             "notes": [event.sentence for event in events if isinstance(event, NoteEvent)],
-            "words": read_record(run).environment.get(CHANGES),
+            "words": _as_asked(read_record(run).environment.get(CHANGES), script.name),
             "state": read_record(run).status.state.value,
             "traced": seen.get("traced"),
             "batches": [tf.nest.map_structure(int, each) for each in seen.get("batches", [])],

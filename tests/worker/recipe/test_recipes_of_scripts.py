@@ -50,7 +50,8 @@ def test_elements_types_and_signatures_are_those_of_tensorflow(noted: dict[str, 
 
 def test_snapshots_and_the_service_know_a_dataset_by_the_same_fingerprint(noted: dict[str, Any]) -> None:
     before, after = noted["fingerprints_before"], noted["fingerprints"]
-    stable = [name for name in before if before[name] and after[name]]  # not those that draw their own seeds
+    # not those that draw their own seeds, or hold several functions, which TensorFlow takes in the order of their running numbers
+    stable = [name for name in before if before[name] and after[name] and "group_by_window" not in name]
     assert [name for name in stable if before[name] != after[name]] == []
     assert len(stable) > 30
     assert noted["snapshots"] == 1, "a snapshot of a run without us is read again"
