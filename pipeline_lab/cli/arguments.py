@@ -39,6 +39,15 @@ WorkloadOption = Annotated[
         show_default=False,
     ),
 ]
+OF_THE_SCRIPT = {"allow_interspersed_args": False}
+"""Settings of a command that starts a script: what follows the script's name are the script's own arguments."""
+ScriptArgument = Annotated[
+    str, typer.Argument(metavar="SCRIPT", help="The script, or with -m a module.", show_default=False)
+]
+ScriptArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
+]
+ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

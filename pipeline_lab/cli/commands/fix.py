@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.arguments import OF_THE_SCRIPT, ModuleOption, ScriptArgument, ScriptArguments, StoreOption
 from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
 from pipeline_lab.units import format_percent
@@ -16,18 +16,13 @@ if TYPE_CHECKING:
     from pipeline_lab.tuning.fixing import Fix
     from pipeline_lab.tuning.proof import Script
 
-CONTEXT_SETTINGS = {"allow_interspersed_args": False}
-"""Arguments after the script belong to the script."""
+CONTEXT_SETTINGS = OF_THE_SCRIPT
 
 
 def fix(
-    script: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="The script, or with -m a module.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
-    ] = None,
-    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")] = False,
+    script: ScriptArgument,
+    arguments: ScriptArguments = None,
+    module: ModuleOption = False,
     change: Annotated[
         list[str] | None,
         typer.Option(

@@ -6,21 +6,16 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.arguments import OF_THE_SCRIPT, ModuleOption, ScriptArgument, ScriptArguments, StoreOption
 from pipeline_lab.errors import OptionsError
 
-CONTEXT_SETTINGS = {"allow_interspersed_args": False}
-"""Arguments after the script belong to the script."""
+CONTEXT_SETTINGS = OF_THE_SCRIPT
 
 
 def watch(
-    script: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="The script, or with -m a module.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
-    ] = None,
-    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")] = False,
+    script: ScriptArgument,
+    arguments: ScriptArguments = None,
+    module: ModuleOption = False,
     every: Annotated[float, typer.Option(help="Seconds between window starts.", min=1.0)] = 20.0,
     seconds: Annotated[float, typer.Option(help="Length of a window in seconds.", min=0.05)] = 1.0,
     name: Annotated[
