@@ -170,8 +170,13 @@ class Recipe:
         loops = sorted((use for use in self.uses if use.role == LOOP), key=lambda use: -use.iterators)
         return next(iter([*fits, *loops]), None)
 
-    def upstream(self, number: int) -> Iterator[DatasetCall]:
-        """Yield a call and all that its dataset is made of, the consumer first; what a function returns comes last."""
+    def upstream(self, number: int, *, inside: bool = True) -> Iterator[DatasetCall]:
+        """Yield a call and all that its dataset is made of, the consumer first; what a function returns comes last.
+
+        Args:
+            number: Of the call.
+            inside: Also what functions return.
+        """
         seen: set[int] = set()
         left = [number]
         while left:
@@ -180,7 +185,8 @@ class Recipe:
                 continue
             seen.add(call.number)
             yield call
-            left = [*call.inputs, *(() if call.inner is None else (call.inner,)), *left]
+            inner = () if call.inner is None or not inside else (call.inner,)
+            left = [*call.inputs, *inner, *left]
 
     def to_json(self) -> str:
         return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(self)}, indent=1)

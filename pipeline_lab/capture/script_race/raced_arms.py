@@ -16,7 +16,7 @@ from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.race.buffers import Buffers
 from pipeline_lab.worker.race.resting import Resting
-from pipeline_lab.worker.recipe.changed import Noted, change_dataset, with_own_files
+from pipeline_lab.worker.recipe.changed import PREFETCHED, Noted, as_written, change_dataset
 from pipeline_lab.worker.recipe.wrapping import ledger
 
 SEVERAL = ";"
@@ -106,7 +106,7 @@ def make_datasets(dataset: Any, candidates: Sequence[Candidate], scratch: Path) 
         CannotReplayError: The script's dataset cannot be made again.
     """
     noted = Noted(*ledger.noted())
-    made = [with_own_files(dataset, noted, scratch / "arm-0")]
+    made = [as_written(dataset, noted, scratch / "arm-0")]
     for number, each in enumerate(candidates, start=1):
         edits = [edit for change in each.changes for edit in change.edits]
         changed = change_dataset(dataset, noted, edits, scratch / f"arm-{number}")
@@ -140,11 +140,27 @@ def _short(spec: Any) -> str:
 
 def open_arm(name: str, dataset: Any, stop: StopRequest) -> RacedArm:
     """Begin to read an arm's dataset, again and again where it ends."""
-    endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
     with inside():
+        endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
+        if _gets_prefetch(dataset):
+            endless = endless.prefetch(PREFETCHED)
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False
+        endless = endless.with_options(options)
         iterator = iter(endless)
     buffers = Buffers(iterator)
     return RacedArm(name, endless, iterator, buffers, Resting(buffers, stop))
+
+
+def _gets_prefetch(dataset: Any) -> bool:
+    """Say whether TensorFlow ends a dataset of the script with a prefetch, as it does with one that has none there."""
+    options = dataset.options()
+    optimization = options.experimental_optimization
+    if False in (options.autotune.enabled, optimization.apply_default_optimizations, optimization.inject_prefetch):
+        return False
+    while type(dataset).__name__ == "_OptionsDataset":
+        (dataset,) = dataset._inputs()
+    return type(dataset).__name__ != "_PrefetchDataset"
 
 
 def fill_caches(dataset: Any, limit_s: float, should_stop: Callable[[], bool]) -> bool:

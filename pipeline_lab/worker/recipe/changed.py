@@ -1,4 +1,4 @@
-"""Makes a dataset of the script again with the edits of a change: what :mod:`~pipeline_lab.pipeline.changes` says, done."""
+"""Makes a dataset of the script again as an arm of a race: with the edits of a change, files of its own, and steady buffers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,11 +6,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.pipeline.changes import CallEdit, Edit, Insert, MoveBefore, Remove, Rename, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    CallEdit,
+    Edit,
+    Insert,
+    MoveBefore,
+    Remove,
+    Rename,
+    SetArgument,
+    SetTraining,
+)
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
 from pipeline_lab.worker.recipe.replaying import Call, CannotReplayError, replay
 from pipeline_lab.worker.recipe.wrapping import datasets_in
+
+PREFETCHED = 8
+"""Batches that a prefetch holds in a race where the script leaves that to tf.data, which doubles a buffer that was full once
+and then empty; an arm's buffers are full after each of its pauses."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +45,7 @@ class Noted:
 
 
 def change_dataset(dataset: Any, noted: Noted, edits: Iterable[Edit], scratch: Path) -> Any:
-    """Make a dataset again with edits; what it keeps in files is kept in others, below a folder.
+    """Make a dataset again with edits; what it keeps in files is kept in others, below a folder, and buffers do not grow.
 
     Args:
         dataset: Of the script.
@@ -43,17 +57,25 @@ def change_dataset(dataset: Any, noted: Noted, edits: Iterable[Edit], scratch: P
         CannotReplayError: One of its calls cannot be made again, or an edit does not suit it.
     """
     wanted = [edit for edit in edits if not isinstance(edit, SetTraining)]
-    own = [_with_own_file(edit, scratch) for edit in wanted]
-    files = [SetArgument(number, "filename", _file(scratch, number)) for number in _written(noted, dataset)]
+    own = [_as_in_a_race(edit, scratch) for edit in wanted]
     plan = _Plan(dataset, noted.notes)
-    for edit in [*files, *own]:
+    for edit in [*_of_any_arm(noted, dataset, scratch), *own]:
         plan.add(edit)
     return replay(dataset, {noted.notes[number]: plan.edits[number].make for number in plan.edits})
 
 
-def with_own_files(dataset: Any, noted: Noted, scratch: Path) -> Any:
-    """Return the script's dataset as it is, unless it writes a cache that others, or a later training, would take as theirs."""
-    return change_dataset(dataset, noted, (), scratch) if any(_written(noted, dataset)) else dataset
+def as_written(dataset: Any, noted: Noted, scratch: Path) -> Any:
+    """Return the script's dataset as it is, unless pauses would let a buffer grow, or others would take its cache as theirs."""
+    return change_dataset(dataset, noted, (), scratch) if any(_of_any_arm(noted, dataset, scratch)) else dataset
+
+
+def _of_any_arm(noted: Noted, dataset: Any, scratch: Path) -> Iterator[SetArgument]:
+    """Yield the edits that every arm needs."""
+    for number in _written(noted, dataset):
+        yield SetArgument(number, "filename", _file(scratch, number))
+    for call in noted.recipe.upstream(noted.number_of(dataset), inside=False):
+        if call.method == "prefetch" and call.is_understood and call.arguments.get("buffer_size") == AUTOTUNE:
+            yield SetArgument(call.number, "buffer_size", PREFETCHED)
 
 
 def _written(noted: Noted, dataset: Any) -> Iterator[int]:
@@ -69,10 +91,16 @@ def _file(scratch: Path, number: int) -> str:
     return str(scratch / f"call-{number}")
 
 
-def _with_own_file(edit: CallEdit, scratch: Path) -> CallEdit:
-    if isinstance(edit, Insert) and edit.method == "cache" and edit.arguments.get("filename"):
-        return replace(edit, arguments={"filename": _file(scratch, edit.after)})
-    return edit
+def _as_in_a_race(edit: CallEdit, scratch: Path) -> CallEdit:
+    match edit:
+        case Insert(after, "cache", arguments) if arguments.get("filename"):
+            return replace(edit, arguments={"filename": _file(scratch, after)})
+        case Insert(_, "prefetch", arguments) if arguments.get("buffer_size") == AUTOTUNE:
+            return replace(edit, arguments={"buffer_size": PREFETCHED})
+        case SetArgument(_, "buffer_size", value) if value == AUTOTUNE:
+            return replace(edit, value=PREFETCHED)
+        case _:
+            return edit
 
 
 @dataclass

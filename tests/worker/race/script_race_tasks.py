@@ -5,10 +5,13 @@ import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import tensorflow as tf
 
 from pipeline_lab.capture.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script_race import script_race
+from pipeline_lab.capture.script_race.raced_arms import RacedArm, open_arm
 from pipeline_lab.capture.script_race.script_race import RaceOverError, ScriptRace
 from pipeline_lab.capture.script_race.switching import switched_by
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
@@ -19,12 +22,23 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.recipe.replaying import keep_calls
+from pipeline_lab.worker.record.pipeline_model import may_change
 
 _numbers = itertools.count()
 
 
 def _as_asked(words: dict[str, str] | None, name: str) -> dict[str, str] | None:
     return words and {key.replace(name, "train.py"): text.replace(name, "train.py") for key, text in words.items()}
+
+
+def _prefetched(arm: RacedArm) -> list[float | str]:
+    """Return the depths of an arm's prefetches, in batches."""
+    return [
+        "tuned" if may_change(parameter) else parameter.value
+        for node, _ in arm.buffers._nodes()
+        if node.name == "Prefetch"
+        for parameter in node.parameters
+    ]
 
 
 def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:
@@ -43,8 +57,12 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
         run = RunStore(Path(folder) / "store").create(options, options.source)
         race = ScriptRace(run, options, EventLog(run.events), StopRequest())
         seen: dict[str, Any] = {"__name__": "__main__"}
+        arms: list[RacedArm] = []
         came_to_its_end = False
-        with switched_by(race):
+        with (
+            switched_by(race),
+            patch.object(script_race, "open_arm", lambda *how: arms.append(open_arm(*how)) or arms[-1]),
+        ):
             try:
                 exec(compile(script.read_text(), str(script), "exec"), seen)
                 came_to_its_end = True
@@ -62,6 +80,7 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
             "notes": [event.sentence for event in events if isinstance(event, NoteEvent)],
             "words": _as_asked(read_record(run).environment.get(CHANGES), script.name),
             "state": read_record(run).status.state.value,
+            "prefetched": [_prefetched(arm) for arm in arms],
             "traced": seen.get("traced"),
             "batches": [tf.nest.map_structure(int, each) for each in seen.get("batches", [])],
         }

@@ -44,7 +44,7 @@ LOOP = """
         tf.data.Dataset.range(6)
         .map(lambda n: n)
         .batch(2)
-        .prefetch(1)
+        .prefetch(tf.data.AUTOTUNE)
     )
 
     def step(batch):
@@ -68,6 +68,7 @@ def test_pipelines_take_turns_inside_fit_without_tracing_it_again(ask_tensorflow
     assert found["looks"] == found["rounds"] > 0
     assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2)}
     assert len(found["blocks"]) == 2 * found["rounds"]
+    assert found["prefetched"] == [[8], [8]], "tf.data would add or tune both, and pauses would let them grow"
     assert len(set(found["traced"])) == 1, "by the first step, and never again"
     assert found["words"] == {
         "train.py:18 num_parallel_calls=1; prefetch": "Set num_parallel_calls=1 in .map(lambda n: (tf.fill([3], tf.cast(n, "
@@ -82,6 +83,7 @@ def test_pipelines_take_turns_in_a_loop_each_from_where_it_was(ask_tensorflow: C
     assert found["failure"] is None
     assert not found["ended_by_itself"]
     assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2), (2, 2)}
+    assert found["prefetched"] == [[8], [2], [8]]
     assert set(found["batches"]) == {0, 2, 4}
     assert len(found["batches"]) >= 3 * found["rounds"] * (2 + 2), "all of them in one pass of its loop"
 
