@@ -117,10 +117,11 @@ def evaluate_names(options: str) -> list[dict[str, Any]]:
 
 def kill_a_process(options: str) -> str:
     """Kill one of the processes that make examples, and return how the end of the pipeline is explained."""
+    others = set(multiprocessing.active_children())
     iterator = iter(_dataset(read_options(options), False))
     next(iterator)
     before = signal.signal(signal.SIGTERM, lambda *_: None)  # as a worker listens to it
-    multiprocessing.active_children()[0].kill()
+    (set(multiprocessing.active_children()) - others).pop().kill()
     try:
         for _ in iterator:
             pass
