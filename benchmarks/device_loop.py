@@ -46,7 +46,7 @@ from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter
-from pipeline_lab.worker.race.race_session import Buffers
+from pipeline_lab.worker.race.buffers import Buffers
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows

@@ -20,9 +20,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.capture import keras_hooks, step_hooks
-from pipeline_lab.capture.step_log import StepLog
-from pipeline_lab.capture.timed_steps import PERIOD_S
+from pipeline_lab.capture.script import keras_hooks, step_hooks
+from pipeline_lab.capture.script.step_log import StepLog
+from pipeline_lab.capture.script.timed_steps import PERIOD_S
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 

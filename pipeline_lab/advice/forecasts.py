@@ -12,7 +12,7 @@ import numpy as np
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import name_change, option_changes, source_diff
 from pipeline_lab.advice.what_if import Prediction, predict
-from pipeline_lab.analysis.declaration import to_ms
+from pipeline_lab.analysis.declaring.declaration import to_ms
 from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline_lab.advice.stage_costs import ARGUMENTS, Machine, StageCost, attribute, full_cache, running_stages
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.results import Diagnosis, Results

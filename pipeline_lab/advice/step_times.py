@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis

@@ -21,7 +21,7 @@ VECTORISED_LEAST = 0.3
 
 
 @dataclass(frozen=True)
-class Change:
+class WorkloadChange:
     """What becomes of the parts that are no stage: additions for one step, ns.
 
     Attributes:
@@ -53,7 +53,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     return _not_from("training", unknown) if unknown else _unknown_function(before, after)
 
 
-def change_of_step(before: RunOptions, after: RunOptions, device_only_ns: float, cpu_ns: float) -> Change:
+def change_of_step(before: RunOptions, after: RunOptions, device_only_ns: float, cpu_ns: float) -> WorkloadChange:
     """Return what is added to the step by another batch size, more or less padding, ``compute_ms`` or ``python_ms``.
 
     Args:
@@ -64,12 +64,12 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ns: float,
     old, new = before.workload, after.workload
     between = new.pause_ns - old.pause_ns
     if after.training.is_emulated:
-        return Change((after.training.mean_step_ms - before.training.mean_step_ms) * NS_PER_MS, between, 0.0)
+        return WorkloadChange((after.training.mean_step_ms - before.training.mean_step_ms) * NS_PER_MS, between, 0.0)
     if not old.computes:
         device = new.step_ns - old.step_ns
-        return Change(device, between, device if old.spins else 0.0)
+        return WorkloadChange(device, between, device if old.spins else 0.0)
     larger = examples_sent(after) / examples_sent(before) - 1.0
-    return Change(device_only_ns * larger, between, cpu_ns * larger)
+    return WorkloadChange(device_only_ns * larger, between, cpu_ns * larger)
 
 
 def examples_sent(options: RunOptions) -> float:

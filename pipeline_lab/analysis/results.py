@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pipeline_lab.analysis.declaration import Analysis, Document, to_ms
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, to_ms
 from pipeline_lab.analysis.idle.idle_gaps import IDLE_GAPS, IdleGaps
 from pipeline_lab.analysis.input.input_stalls import INPUT_STALLS, InputStalls
 from pipeline_lab.analysis.input.live_model import LIVE_MODEL, LiveModel

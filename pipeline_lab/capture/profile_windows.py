@@ -28,12 +28,12 @@ import keras
 from pydantic import ValidationError
 
 from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
-from pipeline_lab.capture.live_iterators import note_new_iterators
-from pipeline_lab.capture.noted_datasets import note_new_datasets
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.sampler import Sampler
+from pipeline_lab.capture.script.live_iterators import note_new_iterators
+from pipeline_lab.capture.script.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script.timed_steps import TimedSteps
 from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
-from pipeline_lab.capture.timed_steps import TimedSteps
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_lab.capture.watch_script import run_module, run_script
-from pipeline_lab.pipeline.samples import FAR_ENOUGH, Request, Sample, StageSize
+from pipeline_lab.pipeline.samples import FAR_ENOUGH, Sample, SampleRequest, StageSize
 from pipeline_lab.runs.launch.runtime import die_with_parent
 
 SEED = 20_000
@@ -46,14 +46,14 @@ class Reached(BaseException):
     """The script has come to the place, and the dataset has been read."""
 
 
-class Reader:
+class SampleReader:
     """Reads the dataset of one use, when it comes.
 
     Args:
         request: What is wanted.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: SampleRequest) -> None:
         self._request = request
         self._keys: list[object] = []
         self.sample: Sample | None = None
@@ -80,7 +80,7 @@ class Reader:
         raise Reached
 
 
-def read_sample(dataset: Any, request: Request) -> Sample:
+def read_sample(dataset: Any, request: SampleRequest) -> Sample:
     """Read a dataset twice, each time to its end or as far as requested."""
     until_s = time.monotonic() + request.seconds
     passes: list[list[str]] = []
@@ -209,19 +209,19 @@ def _count(dataset: Any) -> int | None:
     return max(0, found)
 
 
-def run_and_read(request: Request) -> Sample:
+def run_and_read(request: SampleRequest) -> Sample:
     """Run a script up to the place, in this process.
 
     Raises:
         RuntimeError: The script does not come there.
     """
-    from pipeline_lab.capture.live_iterators import note_new_iterators
-    from pipeline_lab.capture.noted_datasets import note_new_datasets
+    from pipeline_lab.capture.script.live_iterators import note_new_iterators
+    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
     from pipeline_lab.worker.recipe import wrapping
 
     note_new_iterators()
     note_new_datasets()
-    reader = Reader(request)
+    reader = SampleReader(request)
     wrapping.readers.append(reader.note)
     run = run_module if request.is_module else run_script
     try:
@@ -296,7 +296,7 @@ def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
             linecache.cache.pop(path, None)
 
 
-def answer(request: Request) -> dict[str, Any]:
+def answer(request: SampleRequest) -> dict[str, Any]:
     """Return the sample of a request, or why there is none, as JSON."""
     try:
         return {"sample": asdict(run_and_read(request))}
@@ -305,7 +305,7 @@ def answer(request: Request) -> dict[str, Any]:
         return {"error": f"{kind}{error}".strip(), "details": traceback.format_exc()[-4000:]}
 
 
-def _in_copy(request: Request) -> dict[str, Any]:
+def _in_copy(request: SampleRequest) -> dict[str, Any]:
     """Answer in a forked process, killed when the time is up."""
     reading, writing = os.pipe()
     die = die_with_parent()
@@ -354,7 +354,7 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         document = json.loads(line)
-        answers.write(json.dumps(_in_copy(Request(**document))) + "\n")
+        answers.write(json.dumps(_in_copy(SampleRequest(**document))) + "\n")
         answers.flush()
 
 

@@ -15,7 +15,7 @@ class Sampler:
     """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
 
     def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
-        from pipeline_lab.capture.live_iterators import BusiestIterator
+        from pipeline_lab.capture.script.live_iterators import BusiestIterator
         from pipeline_lab.worker.record.pipeline_model import sample_model  # both load TensorFlow
 
         self._stack = contextlib.ExitStack()

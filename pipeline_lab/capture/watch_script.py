@@ -23,9 +23,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from pipeline_lab.capture.at_import import after_import
 from pipeline_lab.capture.recording import Recording, find_process
-from pipeline_lab.capture.script_end import ScriptEnd
+from pipeline_lab.capture.script.at_import import after_import
+from pipeline_lab.capture.script.script_end import ScriptEnd
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
@@ -161,8 +161,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _note_what_is_made() -> None:
     """Note every dataset and iterator from the first one on."""
-    from pipeline_lab.capture.live_iterators import note_new_iterators
-    from pipeline_lab.capture.noted_datasets import note_new_datasets
+    from pipeline_lab.capture.script.live_iterators import note_new_iterators
+    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 
     note_new_iterators()
     note_new_datasets()
@@ -234,9 +234,9 @@ class Watcher:
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
-        from pipeline_lab.capture.keras_hooks import is_validating, keep_last_fit
+        from pipeline_lab.capture.script.keras_hooks import is_validating, keep_last_fit
+        from pipeline_lab.capture.script.timed_steps import TimedSteps
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
-        from pipeline_lab.capture.timed_steps import TimedSteps
 
         note_new_sessions()
         self._saw_tensorflow = True
@@ -244,7 +244,7 @@ class Watcher:
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)
         if self._will_calibrate:
-            from pipeline_lab.capture.own_loops import keep_last_step
+            from pipeline_lab.capture.script.own_loops import keep_last_step
 
             keep_last_fit()
             keep_last_step()

@@ -2,7 +2,7 @@
 
 The step is that of a copy of the model that Keras' ``fit`` trained last, rebuilt from its configuration, on one batch that
 is held; of a loop of the script's own, the functions that its last step called, on copies of their variables
-(:mod:`pipeline_lab.capture.own_loops`). The pipeline is a second iterator over the same dataset, asked for batches as fast
+(:mod:`pipeline_lab.capture.script.own_loops`). The pipeline is a second iterator over the same dataset, asked for batches as fast
 as it gives them. Where a step cannot be run without training further, the run says so.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.capture import keras_hooks, own_loops
-from pipeline_lab.capture.own_loops import CannotRunAloneError, OwnStep, prepare_alone
 from pipeline_lab.capture.recording import Recording
+from pipeline_lab.capture.script import keras_hooks, own_loops
+from pipeline_lab.capture.script.own_loops import CannotRunAloneError, OwnStep, prepare_alone
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import NS_PER_S
 

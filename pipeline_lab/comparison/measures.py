@@ -1,13 +1,13 @@
-"""The numbers that runs are compared by: each metric of :mod:`pipeline_lab.analysis.metrics` that is compared, of every run.
+"""The numbers that runs are compared by: each metric of :mod:`pipeline_lab.analysis.metrics.metrics` that is compared, of every run.
 
 A number that a run did not measure is ``Unavailable`` there and stays a number in the others.
 """
 
 from dataclasses import dataclass
 
-from pipeline_lab.analysis.metric import Metric, Topic, write_difference, write_value
-from pipeline_lab.analysis.metric_readers import Value
-from pipeline_lab.analysis.metrics import METRICS
+from pipeline_lab.analysis.metrics.metric import Metric, Topic, write_difference, write_value
+from pipeline_lab.analysis.metrics.metric_readers import Value
+from pipeline_lab.analysis.metrics.metrics import METRICS
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 

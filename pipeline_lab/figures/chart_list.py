@@ -6,7 +6,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
@@ -15,7 +15,7 @@ from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import step_anatomy
-from pipeline_lab.figures.comparison_charts import (
+from pipeline_lab.figures.comparing.comparison_charts import (
     idle_by_run,
     idle_difference,
     memory_by_run,
@@ -25,16 +25,17 @@ from pipeline_lab.figures.comparison_charts import (
     stalls_by_run,
     step_time_difference,
 )
+from pipeline_lab.figures.comparing.overlaid_runs import anatomy_by_run, loss_by_run, step_time_by_run
+from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
+from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
 from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
-from pipeline_lab.figures.overlaid_runs import anatomy_by_run, loss_by_run, step_time_by_run
 from pipeline_lab.figures.pipeline_charts import (
     buffers_over_time,
     critical_path,
     parallelism_over_time,
 )
 from pipeline_lab.figures.pipeline_flow import pipeline_stages
-from pipeline_lab.figures.race_charts import race_intervals, race_steps
 from pipeline_lab.figures.sampling_charts import (
     coverage_over_time,
     evaluated_files,
@@ -47,7 +48,6 @@ from pipeline_lab.figures.sampling_charts import (
 from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.theme import Mode, add_note
 from pipeline_lab.figures.timeline_chart import device_timeline
-from pipeline_lab.figures.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.tuning.search_result import Tuning
 

@@ -114,7 +114,7 @@ class Rewrite:
     why: str
     effect: Effect
     risk: Risk
-    find: Callable[[Chain], Iterator["Finding"]]
+    find: Callable[[Chain], Iterator["RewritePlace"]]
 
     def changes(self, chain: Chain) -> Iterator[Change]:
         for found in self.find(chain):
@@ -124,7 +124,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Finding:
+class RewritePlace:
     """A place where a rewrite applies; see :class:`Rewrite`."""
 
     call: DatasetCall | None
@@ -137,13 +137,13 @@ def said_at(call: DatasetCall) -> str:
     return f"{call.words} ({call.place})" if call.place else call.words
 
 
-def _prefetch(chain: Chain) -> Iterator[Finding]:
+def _prefetch(chain: Chain) -> Iterator[RewritePlace]:
     ends = list(reversed(chain.calls))
     tail = next((call for call in ends if call.method not in ("with_options", "take", "repeat")), None)
     if tail is None or tail.method in _SIZED or not ends[0].is_direct:
         return
     last = ends[0]
-    yield Finding(
+    yield RewritePlace(
         last,
         (Insert(last.number, "prefetch", {"buffer_size": AUTOTUNE}),),
         f"Prefetch batches after {said_at(last)}, while the step runs.",
@@ -151,8 +151,8 @@ def _prefetch(chain: Chain) -> Iterator[Finding]:
     )
 
 
-def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[Finding]]:
-    def find(chain: Chain) -> Iterator[Finding]:
+def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace]]:
+    def find(chain: Chain) -> Iterator[RewritePlace]:
         for call in chain.direct:
             if call.method != method or call.arguments.get("num_parallel_calls") is not None:
                 continue
@@ -165,7 +165,7 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[Finding]]:
                 also += ("The calls run in several Python threads; their function must not change what they share.",)
             if call.stateful:
                 also += ("Random draws go to other examples than before; their distribution is the same.",)
-            yield Finding(
+            yield RewritePlace(
                 call,
                 (SetArgument(call.number, "num_parallel_calls", AUTOTUNE),),
                 f"{verb} {said_at(call)} in parallel.",
@@ -182,7 +182,7 @@ def _is_random(operation: str) -> bool:
 _RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal", "StatefulRandom", "StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "SampleDistortedBoundingBox")  # fmt: skip
 
 
-def _batch_first(chain: Chain) -> Iterator[Finding]:
+def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
     """Let a function see whole batches; whether it can is for the proof to tell."""
     for mapped, batched in zip(chain.direct, chain.direct[1:], strict=False):
         if (
@@ -191,7 +191,7 @@ def _batch_first(chain: Chain) -> Iterator[Finding]:
             and batched.inputs == (mapped.number,)
             and not mapped.stateful
         ):
-            yield Finding(
+            yield RewritePlace(
                 batched,
                 (MoveBefore(batched.number, mapped.number),),
                 f"Batch before {said_at(mapped)}, so that its function is called once per batch.",
@@ -210,10 +210,10 @@ def _cache_place(chain: Chain) -> DatasetCall | None:
     return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
 
 
-def _cache(chain: Chain) -> Iterator[Finding]:
+def _cache(chain: Chain) -> Iterator[RewritePlace]:
     place = _cache_place(chain)
     if place is not None:
-        yield Finding(
+        yield RewritePlace(
             place,
             (Insert(place.number, "cache"),),
             f"Cache the elements after {said_at(place)} in memory.",
@@ -221,10 +221,10 @@ def _cache(chain: Chain) -> Iterator[Finding]:
         )
 
 
-def _disk_cache(chain: Chain) -> Iterator[Finding]:
+def _disk_cache(chain: Chain) -> Iterator[RewritePlace]:
     place = _cache_place(chain)
     if place is not None:
-        yield Finding(
+        yield RewritePlace(
             place,
             (Insert(place.number, "cache", {"filename": "pipeline-cache"}),),
             f"Cache the elements after {said_at(place)} in files beside the script.",
@@ -232,7 +232,7 @@ def _disk_cache(chain: Chain) -> Iterator[Finding]:
         )
 
 
-def _cache_slip(chain: Chain) -> Iterator[Finding]:
+def _cache_slip(chain: Chain) -> Iterator[RewritePlace]:
     """A cache after an endless repeat is never complete: it holds every epoch again."""
     for repeated, cached in zip(chain.direct, chain.direct[1:], strict=False):
         is_slip = repeated.method == "repeat" and cached.method == "cache" and cached.inputs == (repeated.number,)
@@ -241,28 +241,28 @@ def _cache_slip(chain: Chain) -> Iterator[Finding]:
             and repeated.arguments.get("count", -1) == -1
             and chain.is_pure(chain.recipe.call(repeated.inputs[0]))
         ):
-            yield Finding(
+            yield RewritePlace(
                 cached,
                 (MoveBefore(cached.number, repeated.number),),
                 f"Cache before {said_at(repeated)}: after it the cache grows with every epoch and is never read.",
             )
 
 
-def _shuffle_first(chain: Chain) -> Iterator[Finding]:
+def _shuffle_first(chain: Chain) -> Iterator[RewritePlace]:
     for mapped, shuffled in zip(chain.direct, chain.direct[1:], strict=False):
         is_next = mapped.method == "map" and shuffled.method == "shuffle" and shuffled.inputs == (mapped.number,)
         if is_next and not mapped.stateful and not mapped.python:
-            yield Finding(
+            yield RewritePlace(
                 shuffled,
                 (MoveBefore(shuffled.number, mapped.number),),
                 f"Shuffle before {said_at(mapped)}, so that the buffer holds what the function has not made larger yet.",
             )
 
 
-def _shuffle_examples(chain: Chain) -> Iterator[Finding]:
+def _shuffle_examples(chain: Chain) -> Iterator[RewritePlace]:
     for batched, shuffled in zip(chain.direct, chain.direct[1:], strict=False):
         if batched.method == "batch" and shuffled.method == "shuffle" and shuffled.inputs == (batched.number,):
-            yield Finding(
+            yield RewritePlace(
                 shuffled,
                 (MoveBefore(shuffled.number, batched.number),),
                 f"Shuffle before {said_at(batched)}: after it whole batches change places, and their examples stay together.",
@@ -270,10 +270,10 @@ def _shuffle_examples(chain: Chain) -> Iterator[Finding]:
             )
 
 
-def _interleave_files(chain: Chain) -> Iterator[Finding]:
+def _interleave_files(chain: Chain) -> Iterator[RewritePlace]:
     for call in chain.direct:
         if call.method == "flat_map" and call.inner is not None and not call.stateful and not call.python:
-            yield Finding(
+            yield RewritePlace(
                 call,
                 (Rename(call.number, "interleave"), SetArgument(call.number, "num_parallel_calls", AUTOTUNE)),
                 f"Read several files at a time in {said_at(call)}.",
@@ -283,7 +283,7 @@ def _interleave_files(chain: Chain) -> Iterator[Finding]:
             and call.arguments.get("num_parallel_reads") is None
             and _is_many(call.arguments.get("filenames"))
         ):
-            yield Finding(
+            yield RewritePlace(
                 call,
                 (SetArgument(call.number, "num_parallel_reads", AUTOTUNE),),
                 f"Read several files at a time in {said_at(call)}.",
@@ -294,7 +294,7 @@ def _is_many(files: Any) -> bool:
     return isinstance(files, dict) or (isinstance(files, list) and len(files) > 1)
 
 
-def _any_order(chain: Chain) -> Iterator[Finding]:
+def _any_order(chain: Chain) -> Iterator[RewritePlace]:
     for call in chain.direct:
         if (
             call.method in ("map", "interleave")
@@ -302,7 +302,7 @@ def _any_order(chain: Chain) -> Iterator[Finding]:
             and call.arguments.get("deterministic") is not False
             and not call.stateful
         ):
-            yield Finding(
+            yield RewritePlace(
                 call,
                 (SetArgument(call.number, "deterministic", False),),
                 f"Let {said_at(call)} hand on what is ready first.",
@@ -310,9 +310,9 @@ def _any_order(chain: Chain) -> Iterator[Finding]:
             )
 
 
-def _steps_per_execution(chain: Chain) -> Iterator[Finding]:
+def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
     if chain.use.role == TRAINING:
-        yield Finding(
+        yield RewritePlace(
             None,
             (SetTraining("steps_per_execution", STEPS_AT_ONCE),),
             f"Run {STEPS_AT_ONCE} steps in one call of the training function.",
@@ -320,11 +320,11 @@ def _steps_per_execution(chain: Chain) -> Iterator[Finding]:
         )
 
 
-def _workers(chain: Chain) -> Iterator[Finding]:
+def _workers(chain: Chain) -> Iterator[RewritePlace]:
     for call in chain.calls:
         for part in call.python:
             if part.kind == "PyDataset":
-                yield Finding(
+                yield RewritePlace(
                     None,
                     (SetTraining("workers", WORKERS),),
                     f"Let {WORKERS} threads make the batches of {part.function}.",

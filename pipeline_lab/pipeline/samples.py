@@ -18,7 +18,7 @@ ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
-class Request:
+class SampleRequest:
     """What is to be sampled.
 
     Attributes:
@@ -98,7 +98,7 @@ def read_answer(document: dict[str, Any]) -> Sample:
     )
 
 
-class Outcome(Enum):
+class ProofOutcome(Enum):
     """What a comparison found."""
 
     EQUAL = "equal"
@@ -120,7 +120,7 @@ class Proof:
         is_whole: Both came to the end of the dataset each time.
     """
 
-    outcome: Outcome
+    outcome: ProofOutcome
     sentence: str
     elements: tuple[int, ...] = ()
     is_whole: bool = False
@@ -139,27 +139,32 @@ def compare_samples(before: Sample, after: Sample, values: tuple[Path, Path] | N
     said += ", each to the end of the dataset" if is_whole else ""
     if not all(counts):
         empty = all(not one for one in (*before.passes, *after.passes))
-        return Proof(Outcome.FAILED if empty else Outcome.DIFFERENT, "One of the two gives no elements.", counts)
+        return Proof(
+            ProofOutcome.FAILED if empty else ProofOutcome.DIFFERENT, "One of the two gives no elements.", counts
+        )
     first = next(
         (_first_difference(before, after, number) for number in range(len(counts)) if _differ(before, after, number)),
         None,
     )
     if first is None:
-        return Proof(Outcome.EQUAL, f"Equal, element by element: {said}.", counts, is_whole)
+        return Proof(ProofOutcome.EQUAL, f"Equal, element by element: {said}.", counts, is_whole)
     if is_whole and before.rows == after.rows:
         return Proof(
-            Outcome.REORDERED, f"The same examples in another order, each as often as before: {said}.", counts, True
+            ProofOutcome.REORDERED,
+            f"The same examples in another order, each as often as before: {said}.",
+            counts,
+            True,
         )
     apart = None if values is None else _rounding(before, after, *values)
     has_lengths = [len(each) for each in before.passes] == [len(each) for each in after.passes] or not is_whole
     if apart is not None and apart <= ROUNDING and has_lengths:
         return Proof(
-            Outcome.ROUNDED,
+            ProofOutcome.ROUNDED,
             f"Equal but for rounding (at most {apart:.1g} of the largest number): {said}.",
             counts,
             is_whole,
         )
-    return Proof(Outcome.DIFFERENT, first, counts, is_whole)
+    return Proof(ProofOutcome.DIFFERENT, first, counts, is_whole)
 
 
 def _differ(before: Sample, after: Sample, number: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.metric import Topic, Unit
+from pipeline_lab.analysis.metrics.metric import Topic, Unit
 from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow, StageUse
 from pipeline_lab.comparison.differences import Difference

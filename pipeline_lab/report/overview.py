@@ -5,7 +5,7 @@ The terminal shows this alone, so it loads no chart and nothing that reads runs.
 
 from typing import TYPE_CHECKING
 
-from pipeline_lab.analysis.metrics import number_rows
+from pipeline_lab.analysis.metrics.metrics import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
 from pipeline_lab.units import NS_PER_S, format_bytes, format_count, format_duration

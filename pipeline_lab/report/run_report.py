@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 import pyarrow as pa
 
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
-from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun

@@ -14,7 +14,7 @@ from pipeline_lab.report.comparison_tables import build_table
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
-from pipeline_lab.tuning.history import Ended, Raced, rank_configurations
+from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
 from pipeline_lab.tuning.search_result import Tuning, change_words, describe, interval_words, place_cells
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_S, format_duration
@@ -122,11 +122,11 @@ def _answer(tuning: Tuning) -> Answer:
     return Answer("faster", "good", (tuning.sentence,), _certainty(ended), _evidence(ended))
 
 
-def _certainty(ended: Ended) -> str:
+def _certainty(ended: SearchEnded) -> str:
     return "raced against the start" if ended.ratio is not None else "not raced against the start"
 
 
-def _evidence(ended: Ended) -> tuple[Evidence, ...]:
+def _evidence(ended: SearchEnded) -> tuple[Evidence, ...]:
     found = [Evidence("Configurations measured", str(ended.configurations))]
     if ended.ratio is not None:
         found.insert(

@@ -20,7 +20,7 @@ from pipeline_lab.runs.standings import plan_race
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
-from pipeline_lab.tuning.history import Ended, History, Raced, RacedArm, has_raced
+from pipeline_lab.tuning.history import History, Raced, RacedArm, SearchEnded, has_raced
 from pipeline_lab.tuning.outlook import SamplingLimit
 from pipeline_lab.tuning.search_result import TIME_SPENT, end_sentence, no_time_sentence, too_few_sentence
 from pipeline_lab.tuning.space import START, Configuration, make_space
@@ -345,7 +345,7 @@ class Contest:
         predicted = self.expected_ratio(challenger.name, START)
         was_raced = had_time if challenger is self.space.start else has_raced(self.history.steps, challenger.name)
         self.history.add(
-            Ended(
+            SearchEnded(
                 winner=self.best.name,
                 ratio=ratio.ratio if ratio else None,
                 low=_bound(ratio.low) if ratio else None,

@@ -20,7 +20,7 @@ from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError, Unav
 from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, SetTraining, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
-from pipeline_lab.pipeline.samples import Outcome, Proof, Sample
+from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.launch.launcher import launch, wait_for_end
@@ -41,8 +41,8 @@ NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipel
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
 NOT_RACED = Unavailable("Not raced: the gain is not measured.")
-_SAME = frozenset({Outcome.EQUAL, Outcome.ROUNDED, Outcome.REDRAWN})
-GOOD = {Effect.NOTHING: _SAME, Effect.ORDER: _SAME | {Outcome.REORDERED}}
+_SAME = frozenset({ProofOutcome.EQUAL, ProofOutcome.ROUNDED, ProofOutcome.REDRAWN})
+GOOD = {Effect.NOTHING: _SAME, Effect.ORDER: _SAME | {ProofOutcome.REORDERED}}
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def is_good(proof: Proof, changes: Iterable[Change]) -> bool:
     """Say whether a proof shows what its changes claim; one that is requested may alter the content, and is said to."""
     effects = {change.effect for change in changes}
     if Effect.CONTENT in effects:
-        return proof.outcome is not Outcome.FAILED
+        return proof.outcome is not ProofOutcome.FAILED
     return proof.outcome in GOOD[Effect.ORDER if Effect.ORDER in effects else Effect.NOTHING]
 
 

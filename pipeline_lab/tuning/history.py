@@ -119,7 +119,7 @@ class Raced:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SearchEnded:
     """The search is over.
 
     Attributes:
@@ -152,8 +152,8 @@ class Ended:
         return self.high is not None and self.high < 1
 
 
-SearchStep: TypeAlias = Profiled | Proposed | Raced | Ended
-_KINDS: dict[str, type[SearchStep]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, Ended)}
+SearchStep: TypeAlias = Profiled | Proposed | Raced | SearchEnded
+_KINDS: dict[str, type[SearchStep]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, SearchEnded)}
 _PARTS: dict[str, type[Pick | RacedArm]] = {"picks": Pick, "standings": RacedArm}
 
 
@@ -167,7 +167,7 @@ def _met(step: SearchStep) -> set[str]:
     if isinstance(step, Raced):
         ran = {each.configuration for each in step.standings if each.ratio is not None}
         return ran if len(ran) > 1 else set()
-    return {step.challenger} if isinstance(step, Ended) and step.ratio is not None else set()
+    return {step.challenger} if isinstance(step, SearchEnded) and step.ratio is not None else set()
 
 
 @dataclass
@@ -258,7 +258,7 @@ def rank_configurations(steps: Sequence[SearchStep]) -> Ranking:
     raced = [step for step in steps if isinstance(step, Raced)]
     reference = raced[0].leader if raced else START
     found = _chain(raced)
-    ended = next((step for step in steps if isinstance(step, Ended) and step.ratio is not None), None)
+    ended = next((step for step in steps if isinstance(step, SearchEnded) and step.ratio is not None), None)
     if ended is not None:
         reference, found = START, _over_the_start(found, ended)
     rows = sorted(found.values(), key=lambda each: (each.fate is not Fate.LEADS, each.ratio or math.inf))
@@ -276,7 +276,7 @@ def _chain(raced: Sequence[Raced]) -> dict[str, RankedConfiguration]:
     return found
 
 
-def _over_the_start(found: dict[str, RankedConfiguration], ended: Ended) -> dict[str, RankedConfiguration]:
+def _over_the_start(found: dict[str, RankedConfiguration], ended: SearchEnded) -> dict[str, RankedConfiguration]:
     """Return places over the start's time, through the one that raced it."""
     assert ended.ratio is not None
     met = RankedConfiguration(ended.challenger, Fate.LEADS, ended.ratio, ended.low, ended.high, ended.predicted)

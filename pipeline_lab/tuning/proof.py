@@ -13,10 +13,10 @@ from typing import Any, Self
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
     REPEATS,
-    Outcome,
     Proof,
-    Request,
+    ProofOutcome,
     Sample,
+    SampleRequest,
     compare_samples,
     read_answer,
     repeats_what_was_new,
@@ -118,23 +118,23 @@ class Prover:
             after, values = self._sample(texts, in_order, True)
             fresh = self._sample(texts, False, False)[0] if keeps else None
         except RunFailedError as error:
-            return Proof(Outcome.FAILED, f"The changed script fails: {error}")
+            return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
         proof = compare_samples(before, after, (self._before[in_order, True][1], values))
         if fresh is not None and repeats_what_was_new(self.before(is_seeded=False), fresh):
-            return replace(proof, outcome=Outcome.DIFFERENT, sentence=REPEATS)
-        if in_order and proof.outcome is Outcome.EQUAL:
-            return replace(proof, outcome=Outcome.REDRAWN, sentence=f"{proof.sentence[:-1]}, once {IN_ORDER}.")
+            return replace(proof, outcome=ProofOutcome.DIFFERENT, sentence=REPEATS)
+        if in_order and proof.outcome is ProofOutcome.EQUAL:
+            return replace(proof, outcome=ProofOutcome.REDRAWN, sentence=f"{proof.sentence[:-1]}, once {IN_ORDER}.")
         return proof
 
     def is_repeatable(self, *, in_order: bool = False) -> bool:
         """Say whether the script gives the same twice, from the same seeds."""
-        return self.prove({}, in_order=in_order).outcome in (Outcome.EQUAL, Outcome.REDRAWN)
+        return self.prove({}, in_order=in_order).outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)
 
     def _sample(self, texts: Mapping[str, str], in_order: bool, is_seeded: bool) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
         far = self._how_far
-        request = Request(
+        request = SampleRequest(
             self._script.target,
             list(self._script.arguments),
             self._script.is_module,

@@ -22,11 +22,11 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import find_path, name_of
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import (
-    Ended,
     Profiled,
     Proposed,
     Raced,
     RankedConfiguration,
+    SearchEnded,
     SearchStep,
     has_raced,
     read_history,
@@ -214,9 +214,9 @@ class Tuning(Displayed):
         return self.record.status.state
 
     @property
-    def ended(self) -> Ended | None:
+    def ended(self) -> SearchEnded | None:
         """How it ended; None while it goes on, and where it was killed."""
-        return next((step for step in reversed(self.steps) if isinstance(step, Ended)), None)
+        return next((step for step in reversed(self.steps) if isinstance(step, SearchEnded)), None)
 
     @property
     def winner_name(self) -> str:
@@ -293,7 +293,7 @@ class Tuning(Displayed):
         }
 
 
-def _met(ended: Ended) -> dict[str, Any] | None:
+def _met(ended: SearchEnded) -> dict[str, Any] | None:
     """Return what the race of the challenger and the start found; None if they did not race."""
     names = ("ratio", "low", "high", "predicted", "race")
     return None if ended.ratio is None else {name: getattr(ended, name) for name in names}

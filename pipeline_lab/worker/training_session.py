@@ -40,7 +40,7 @@ from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit
 from pipeline_lab.workloads.workload import Workload
 
 
-class Checkpoints:
+class CheckpointWriter:
     """Writes checkpoints on the training thread, as most scripts do; only the latest is kept.
 
     Args:
@@ -138,7 +138,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
         )
         stack.callback(windows.finish)
         every = job.options.training.checkpoint_every
-        checkpoints = Checkpoints(trainer, job.folder.scratch, every, job.log, job.clock)
+        checkpoints = CheckpointWriter(trainer, job.folder.scratch, every, job.log, job.clock)
         model = stack.enter_context(sample_model(job.folder.model, job.clock))
 
         def follow(iterator: Any) -> None:

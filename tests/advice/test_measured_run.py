@@ -8,7 +8,7 @@ import pytest
 from pipeline_lab.advice.measured_run import Measured, take
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import measure_run, predict
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.errors import Unavailable

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.advice.step_times import read_step_times, step_times
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from tests.support import results
 from tests.support.xspace import XSpace

@@ -7,7 +7,7 @@ import pytest
 from pipeline_lab.comparison.compared_stages import FROM_MODEL, FROM_TRACE, ComparedStages, compare_stages
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparison_charts import stage_difference, stages_by_run
+from pipeline_lab.figures.comparing.comparison_charts import stage_difference, stages_by_run
 from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from tests.support import results
 from tests.support.recorded import recorded

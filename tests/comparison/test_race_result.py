@@ -12,7 +12,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FileSampling, SameSourc
 from pipeline_lab.comparison.race_arms import ArmIdle, ArmResult
 from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
-from pipeline_lab.figures.race_charts import race_intervals
+from pipeline_lab.figures.comparing.race_charts import race_intervals
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter

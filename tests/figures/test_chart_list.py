@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import CHARTS, Chart, charts_of, find_chart
 from pipeline_lab.figures.theme import THEMES, Mode, caption_of, notes_of

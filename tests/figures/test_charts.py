@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import OperationTime
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS_TABLE, sum_up

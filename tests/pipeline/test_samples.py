@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.pipeline.samples import Outcome, Sample, StageSize, compare_samples, repeats_what_was_new
+from pipeline_lab.pipeline.samples import ProofOutcome, Sample, StageSize, compare_samples, repeats_what_was_new
 
 ROWS = {"a": 1, "b": 1, "c": 1, "d": 1}
 SAMPLE = Sample((("ab", "cd"), ("cd", "ab")), (ROWS, ROWS), (True, True), 64)
@@ -15,7 +15,7 @@ SHORT = replace(SAMPLE, ended=(False, False))
 
 def test_the_same_digests_in_every_pass_are_equal() -> None:
     proof = compare_samples(SAMPLE, SAMPLE)
-    assert proof.outcome is Outcome.EQUAL
+    assert proof.outcome is ProofOutcome.EQUAL
     assert proof.sentence == "Equal, element by element: 2 and 2 elements in 2 passes, each to the end of the dataset."
     assert proof.is_whole
 
@@ -23,13 +23,13 @@ def test_the_same_digests_in_every_pass_are_equal() -> None:
 def test_of_readings_that_stopped_early_what_both_have_is_compared() -> None:
     longer = replace(SHORT, passes=(("ab", "cd", "ef"), ("cd", "ab")))
     proof = compare_samples(SHORT, longer)
-    assert (proof.outcome, proof.elements, proof.is_whole) == (Outcome.EQUAL, (2, 2), False)
+    assert (proof.outcome, proof.elements, proof.is_whole) == (ProofOutcome.EQUAL, (2, 2), False)
 
 
 def test_another_order_is_only_known_at_the_end_of_the_dataset() -> None:
     other = replace(SAMPLE, passes=(("ac", "bd"), ("cd", "ab")))
-    assert compare_samples(SAMPLE, other).outcome is Outcome.REORDERED
-    assert compare_samples(SHORT, replace(other, ended=(False, False))).outcome is Outcome.DIFFERENT
+    assert compare_samples(SAMPLE, other).outcome is ProofOutcome.REORDERED
+    assert compare_samples(SHORT, replace(other, ended=(False, False))).outcome is ProofOutcome.DIFFERENT
     twice = replace(other, rows=({**ROWS, "a": 2}, ROWS))
     assert compare_samples(SAMPLE, twice).sentence == "Element 1 of the first pass is another one."
 
@@ -45,12 +45,12 @@ def test_another_order_is_only_known_at_the_end_of_the_dataset() -> None:
 )
 def test_the_first_difference_is_named(after: Sample, said: str) -> None:
     proof = compare_samples(SAMPLE, after)
-    assert proof.outcome is Outcome.DIFFERENT
+    assert proof.outcome is ProofOutcome.DIFFERENT
     assert said in proof.sentence
 
 
-@pytest.mark.parametrize(("factor", "outcome"), [(1 + 1e-6, Outcome.ROUNDED), (1.01, Outcome.DIFFERENT)])
-def test_numbers_may_differ_by_rounding(tmp_path: Path, factor: float, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("factor", "outcome"), [(1 + 1e-6, ProofOutcome.ROUNDED), (1.01, ProofOutcome.DIFFERENT)])
+def test_numbers_may_differ_by_rounding(tmp_path: Path, factor: float, outcome: ProofOutcome) -> None:
     paths = tmp_path / "before.npz", tmp_path / "after.npz"
     values = np.linspace(0, 1, 8)
     for path, times in zip(paths, (1.0, factor), strict=True):
@@ -58,7 +58,7 @@ def test_numbers_may_differ_by_rounding(tmp_path: Path, factor: float, outcome: 
     other = replace(SAMPLE, passes=(("xy", "cd"), ("cd", "xy")), rows=({}, {}))
     assert compare_samples(SAMPLE, other, paths).outcome is outcome
     elsewhere = replace(SAMPLE, passes=(("xy", "cd"), ("xy", "ab")), rows=({}, {}))
-    assert compare_samples(SAMPLE, elsewhere, paths).outcome is Outcome.DIFFERENT, "what differs was not kept"
+    assert compare_samples(SAMPLE, elsewhere, paths).outcome is ProofOutcome.DIFFERENT, "what differs was not kept"
 
 
 def test_what_is_new_in_each_pass_must_not_be_repeated() -> None:

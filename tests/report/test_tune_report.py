@@ -5,14 +5,14 @@ import pytest
 
 from pipeline_lab.errors import ComparisonError, Unavailable
 from pipeline_lab.figures.chart_list import TUNE_CHARTS
-from pipeline_lab.figures.tune_charts import search_frontier, search_history, search_importance, search_places
+from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.formats import FORMATS, write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.history import Ended, Raced, rank_configurations
+from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
 from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, open_with_searches, read_tuning
 from tests.support.recorded import recorded
 from tests.support.worlds import make_search
@@ -89,7 +89,7 @@ def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
 
 
 def test_until_one_met_the_start_times_are_over_the_first_leaders(found: Tuning) -> None:
-    placed = rank_configurations([step for step in found.steps if not isinstance(step, Ended)])
+    placed = rank_configurations([step for step in found.steps if not isinstance(step, SearchEnded)])
     (first, *_) = (step for step in found.steps if isinstance(step, Raced))
     assert placed.reference == first.leader
     assert {place.configuration: place.ratio for place in placed.rows}[first.leader] == 1.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.launch.queue import Turn
+from pipeline_lab.runs.launch.queue import QueueTurn
 from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record, write_record
 from pipeline_lab.runs.store import RESERVE_BYTES, RunStore, describe_unreadable, find_path, open_store
@@ -136,7 +136,7 @@ def test_a_run_that_holds_a_ticket_is_not_deleted_whatever_its_record_says(store
     update_record(folder, lambda run: replace(run, status=run.status.change(RunState.RUNNING, supervisor=gone)))
     if record is not None:
         folder.record.write_text(record)
-    with contextlib.closing(Turn(folder.id)), pytest.raises(StoreError, match=r"still running; cancel it first"):
+    with contextlib.closing(QueueTurn(folder.id)), pytest.raises(StoreError, match=r"still running; cancel it first"):
         store.remove(folder.id)
     store.remove(folder.id)
 

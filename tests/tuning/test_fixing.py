@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk
-from pipeline_lab.pipeline.samples import Outcome, Proof, Sample, StageSize
+from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.pipeline.source_edits import Edited
 from pipeline_lab.tuning import fixing
 from pipeline_lab.tuning.fixing import Wishes, apply, choose, current_texts, is_good
@@ -41,16 +41,16 @@ def test_only_what_is_asked_for_is_chosen_then() -> None:
 @pytest.mark.parametrize(
     ("effect", "outcome", "good"),
     [
-        (Effect.NOTHING, Outcome.EQUAL, True),
-        (Effect.NOTHING, Outcome.ROUNDED, True),
-        (Effect.NOTHING, Outcome.REORDERED, False),
-        (Effect.ORDER, Outcome.REORDERED, True),
-        (Effect.ORDER, Outcome.DIFFERENT, False),
-        (Effect.CONTENT, Outcome.DIFFERENT, True),
-        (Effect.CONTENT, Outcome.FAILED, False),
+        (Effect.NOTHING, ProofOutcome.EQUAL, True),
+        (Effect.NOTHING, ProofOutcome.ROUNDED, True),
+        (Effect.NOTHING, ProofOutcome.REORDERED, False),
+        (Effect.ORDER, ProofOutcome.REORDERED, True),
+        (Effect.ORDER, ProofOutcome.DIFFERENT, False),
+        (Effect.CONTENT, ProofOutcome.DIFFERENT, True),
+        (Effect.CONTENT, ProofOutcome.FAILED, False),
     ],
 )
-def test_a_proof_has_to_show_what_the_change_claims(effect: Effect, outcome: Outcome, good: bool) -> None:
+def test_a_proof_has_to_show_what_the_change_claims(effect: Effect, outcome: ProofOutcome, good: bool) -> None:
     change = Change("test", None, (), effect, Risk.LOW, "Test.")
     assert is_good(Proof(outcome, ""), [change]) is good
 

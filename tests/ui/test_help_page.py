@@ -1,4 +1,4 @@
-from pipeline_lab.analysis.metrics import METRICS, find_metric
+from pipeline_lab.analysis.metrics.metrics import METRICS, find_metric
 from pipeline_lab.ui.shared.glossary import GLOSSARY, explain
 from tests.ui.conftest import texts
 

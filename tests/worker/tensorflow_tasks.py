@@ -23,8 +23,8 @@ from tensorflow.python.profiler.internal import _pywrap_profiler
 
 from pipeline_lab import explain
 from pipeline_lab.capture import remote
-from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.profile_windows import ProfileWindows
+from pipeline_lab.capture.script.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.shared_profiler import SharedProfiler
 from pipeline_lab.errors import CaptureError, DataError, PipelineLabError
 from pipeline_lab.options.race_options import read_race_options
@@ -45,7 +45,7 @@ from pipeline_lab.worker.race.race_session import run_race
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.train.course import EvaluationPasses
-from pipeline_lab.worker.training_session import Checkpoints, run_session
+from pipeline_lab.worker.training_session import CheckpointWriter, run_session
 from pipeline_lab.worker.workloads import data_and_step, synthetic
 from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
@@ -338,7 +338,7 @@ def checkpoint_bytes(options: str) -> int:
     trainer = make_trainer(parsed, is_gpu=False)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.jsonl"
-        checkpoints = Checkpoints(trainer, Path(folder), 2, EventLog(events), Clock())
+        checkpoints = CheckpointWriter(trainer, Path(folder), 2, EventLog(events), Clock())
         for step, batch in zip(range(2), _dataset(parsed, False), strict=False):
             assert not list(Path(folder).rglob("*.index"))
             trainer.read(trainer.step(batch))
@@ -620,7 +620,7 @@ def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
     """Take steps of the synthetic workload on payloads of these widths, with products of single numbers on the CPU."""
     factor = 0.999
     with unittest.mock.patch.object(synthetic, "MATRIX_SIZE", 1):
-        timer = synthetic.GpuTimer(synthetic.StepTimes(compute_ms=1))
+        timer = synthetic.GpuTimer(synthetic.SyntheticStepTimes(compute_ms=1))
     timer._products, timer._matrix = products, tf.constant([[factor]])
     results = [float(timer.step({"payload": tf.zeros([2, width], tf.uint8)})[0]) for width in widths]
     traced = [function.graph.as_graph_def() for function in timer._compute._list_all_concrete_functions()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_lab.advice.script.script_model import ScriptPrediction, explain_script, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun, take_script
-from pipeline_lab.analysis.declaration import to_ms
+from pipeline_lab.analysis.declaring.declaration import to_ms
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import StoreError, Unavailable
 from pipeline_lab.pipeline.change_words import before_after

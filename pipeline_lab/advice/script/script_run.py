@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, plain_times
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps

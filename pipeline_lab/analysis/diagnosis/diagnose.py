@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lab.analysis.declaration import JobView
+from pipeline_lab.analysis.declaring.declaration import JobView
 from pipeline_lab.analysis.diagnosis.fold import (
     TraceExecutor,
     TraceParts,

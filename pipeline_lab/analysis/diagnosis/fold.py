@@ -11,10 +11,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.causes import VerdictClass
-from pipeline_lab.analysis.declaration import Found, JobView, PerTrace, TraceView, attempt
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Found, JobView, PerTrace, TraceView, attempt
 from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress
 from pipeline_lab.analysis.diagnosis.later_epochs import ONLY_THE_FIRST, put_in

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import JobView, LaterView, attempt
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import JobView, LaterView, attempt
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, analyses
 from pipeline_lab.analysis.steps.step_phases import APART, Phase, PhaseTimes, StepPhases
 from pipeline_lab.errors import Unavailable

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, UNFINISHED, Activity
 from pipeline_lab.analysis.activity.devices import Device
 from pipeline_lab.analysis.activity.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerTrace, longest_rows, only_derived, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import (
+    LONGEST,
+    Analysis,
+    Document,
+    PerTrace,
+    longest_rows,
+    only_derived,
+    to_ms,
+)
 from pipeline_lab.analysis.idle.gap_causes import Attribution, attribute
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union
-from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile

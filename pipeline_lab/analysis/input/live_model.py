@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.input.model_nodes import SEPARATOR, NodeRows, read_nodes, visits_per_batch
 from pipeline_lab.errors import TraceIncompleteError
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaring import tables
 
 SEPARATOR = "::"
 INTERLEAVE = (1, 2)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, PerTrace
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, PerTrace
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Line, Trace
 

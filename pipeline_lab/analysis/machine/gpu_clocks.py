@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import Analysis, PerJob
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_CLOCKS = "The clock of a GPU is sampled while a job of Pipeline Lab trains on one whose driver tells it (NVML); there was none."

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring.tables import BoolArray
 from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, contains
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob
 from pipeline_lab.analysis.steps.job_steps import flushes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile

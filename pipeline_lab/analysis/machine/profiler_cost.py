@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.steps.job_steps import divide_time, flushes, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import Event, WindowEvent

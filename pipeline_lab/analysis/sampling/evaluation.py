@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, sampling_to_json

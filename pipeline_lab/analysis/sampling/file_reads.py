@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.trace.schema import Line, Plane, Trace

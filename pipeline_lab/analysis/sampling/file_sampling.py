@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, only_derived
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, only_derived
 from pipeline_lab.analysis.sampling import sample_history
 from pipeline_lab.analysis.sampling.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE, LabelMix

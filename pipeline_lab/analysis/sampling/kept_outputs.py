@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerJob
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import LONGEST, Analysis, Document, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import Analysis, Document, PerJob
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_PADDING = (

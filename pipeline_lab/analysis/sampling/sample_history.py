@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.statistics.sampling import distinct_within_epochs, even_total_variations, first_uses, total_variation
 
 TIMELINE_TABLE = pa.schema(

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, StepRows, divide_time, plain_steps
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, union
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, to_ms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import CheckpointEvent, Event
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, only_derived, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, only_derived, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 
 MANY_OPS = 20

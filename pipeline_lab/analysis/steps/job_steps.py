@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, union
-from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import Event, WindowEvent
 from pipeline_lab.units import NS_PER_S

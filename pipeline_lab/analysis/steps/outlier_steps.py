@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
-from pipeline_lab.analysis.declaration import (
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import (
     Analysis,
     Document,
     Found,
@@ -25,10 +25,10 @@ from pipeline_lab.analysis.declaration import (
     times_to_ms,
     to_ms,
 )
+from pipeline_lab.analysis.declaring.tables import BoolArray
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
-from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError
 
 MAD_FACTOR = 6.0

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import UNFINISHED, Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
 from pipeline_lab.analysis.activity.iterators import most_calls
 from pipeline_lab.analysis.activity.step_spans import StepRule, join_spans
-from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, to_ms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import FUNCTION_CALL, Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Line

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union_of
 from pipeline_lab.analysis.causes import GapCause, StepPart
-from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, to_ms
 from pipeline_lab.analysis.idle.gap_causes import attribute
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError

@@ -13,11 +13,11 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, PerJob, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob, to_ms
+from pipeline_lab.analysis.declaring.tables import BoolArray, FloatArray
 from pipeline_lab.analysis.steps.job_steps import divide_time
-from pipeline_lab.analysis.tables import BoolArray, FloatArray
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.declaration import Analysis, Document, times_to_ms, to_ms
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Analysis, Document, times_to_ms, to_ms
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.errors import TraceIncompleteError
 

@@ -7,7 +7,7 @@ import numpy as np
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
-from pipeline_lab.analysis.tf_data.kinds import Role, is_asynchronous
+from pipeline_lab.analysis.tf_data.kinds import EventRole, is_asynchronous
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
 UNFINISHED = -1
@@ -40,19 +40,19 @@ class Functions:
 def find_functions(threads: Threads) -> Functions:
     """Match the calls of functions with their runs: both carry the call's id."""
     stage = _stages_of_rows(threads)
-    row = threads.rows(Role.FUNCTION, Role.BACKGROUND_FUNCTION)
+    row = threads.rows(EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION)
     ids, known = threads.ints(row, "id")
     known &= stage[row] != NO_STAGE
     order = np.argsort(ids[known], kind="stable")
     row, ids = row[known][order], ids[known][order]
-    in_background = threads.role[row] == Role.BACKGROUND_FUNCTION
+    in_background = threads.role[row] == EventRole.BACKGROUND_FUNCTION
     maker = np.where(in_background, _elements_of(threads, row), -1)
     # A call in the background ends with the event that hands over its result, another one when it returns.
     end = np.where(in_background, UNFINISHED, threads.end_ns[row])
-    done, call = _calls_of(threads, threads.rows(Role.DONE), ids)
+    done, call = _calls_of(threads, threads.rows(EventRole.DONE), ids)
     in_time = in_background[call]
     end[call[in_time]] = threads.end_ns[done[in_time]]
-    process, process_call = _calls_of(threads, threads.rows(Role.PROCESS), ids)
+    process, process_call = _calls_of(threads, threads.rows(EventRole.PROCESS), ids)
     runs, run_call = np.concatenate((process, done)), np.concatenate((process_call, call))
     order = np.lexsort((threads.start_ns[runs], run_call))
     runs, run_call = runs[order], run_call[order]
@@ -67,7 +67,7 @@ def _stages_of_rows(threads: Threads) -> IndexArray:
     stage = np.empty(threads.count, np.int32)
     kernels.find_stages(
         threads.bounds,
-        (int(Role.ITERATOR), int(Role.PRODUCE), int(Role.BACKGROUND_FUNCTION)),
+        (int(EventRole.ITERATOR), int(EventRole.PRODUCE), int(EventRole.BACKGROUND_FUNCTION)),
         (threads.parent, threads.role, threads.place),
         threads.places.above,
         stage,
@@ -81,7 +81,7 @@ def _elements_of(threads: Threads, calls: IntArray) -> IntArray:
     TensorFlow before 2.4 or so wrote nothing around the two: there it is the outermost iterator's event just before.
     """
     around = threads.parent[calls].astype(np.int64)
-    outer = np.flatnonzero((threads.role == Role.ITERATOR) & (threads.parent < 0))
+    outer = np.flatnonzero((threads.role == EventRole.ITERATOR) & (threads.parent < 0))
     if not len(outer):
         return around
     before = outer[np.maximum(np.searchsorted(outer, calls) - 1, 0)]
@@ -163,7 +163,7 @@ def _find_sources(
     done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
     stage = functions.stage[waiting].astype(np.int64)
     element = _elements(threads, taken)
-    made = np.where(threads.role[makers] == Role.PRODUCE, makers, NONE)
+    made = np.where(threads.role[makers] == EventRole.PRODUCE, makers, NONE)
     made = np.where(np.isin(maker_stage, stage), made, NONE)
     numbered = element != _ANY
     found = np.full(len(waiting), NONE, np.int64)
@@ -184,7 +184,7 @@ def _link_calls(threads: Threads, functions: Functions) -> IndexArray:
     """Return of each row the call of a function that it waits for, or that makes its element."""
     call = np.full(threads.count, NONE, np.int32)
     numbers = np.arange(len(functions.row), dtype=np.int32)
-    waits = threads.role[functions.row] == Role.FUNCTION
+    waits = threads.role[functions.row] == EventRole.FUNCTION
     call[functions.row[waits]] = numbers[waits]
     makes = functions.maker >= 0
     call[functions.maker[makes]] = numbers[makes]
@@ -196,7 +196,7 @@ def _find_waiting(threads: Threads) -> IndexArray:
     taken = np.empty(threads.count, np.int32)
     kernels.find_waiting(
         (threads.start_ns, threads.end_ns, threads.parent, threads.role, threads.place),
-        (int(Role.ITERATOR), int(Role.CONSUME)),
+        (int(EventRole.ITERATOR), int(EventRole.CONSUME)),
         np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_),
         SHORT_NS,
         taken,
@@ -218,10 +218,10 @@ def _find_makers(threads: Threads, functions: Functions) -> tuple[IntArray, IntA
 
     Where a stage's own are not recorded these are the outermost calls of the stage below it.
     """
-    makers = threads.rows(Role.PRODUCE)
+    makers = threads.rows(EventRole.PRODUCE)
     makers = makers[functions.stage[makers] != NO_STAGE]
     stage = functions.stage[makers].astype(np.int64)
-    outer = np.flatnonzero((threads.role == Role.ITERATOR) & (threads.parent < 0))
+    outer = np.flatnonzero((threads.role == EventRole.ITERATOR) & (threads.parent < 0))
     above = threads.places.above[threads.place[outer]].astype(np.int64)
     silent = (above != NO_STAGE) & ~np.isin(above, stage)
     return np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))

@@ -13,7 +13,7 @@ _PRODUCE = re.compile(r"\w+Produce")
 _CONSUME = re.compile(r"\w+Consume")
 
 
-class Role(IntEnum):
+class EventRole(IntEnum):
     """What an event is to the pipeline."""
 
     NONE = 0
@@ -41,31 +41,31 @@ class Role(IntEnum):
     """A stage's own thread starts the user's function and goes on."""
 
 
-def role_of(name: str) -> Role:
+def role_of(name: str) -> EventRole:
     """Return the role of a host event by its name."""
     if name.startswith("Iterator::"):
-        return Role.ITERATOR
+        return EventRole.ITERATOR
     kind = event_names.host_kind(name)
     if kind & event_names.Kind.WAIT:
-        return Role.WAIT
+        return EventRole.WAIT
     if kind & event_names.Kind.OUTER_WAIT:
-        return Role.OUTER_WAIT
+        return EventRole.OUTER_WAIT
     if kind & event_names.Kind.INPUT_FUNCTION:
-        return Role.BACKGROUND_FUNCTION if name.endswith("::RunAsync") else Role.FUNCTION
+        return EventRole.BACKGROUND_FUNCTION if name.endswith("::RunAsync") else EventRole.FUNCTION
     if name == "FunctionRun":
-        return Role.NESTED_FUNCTION
+        return EventRole.NESTED_FUNCTION
     if name == "ExecutorState::Process":
-        return Role.PROCESS
+        return EventRole.PROCESS
     if name == "ExecutorDoneCallback":
-        return Role.DONE
+        return EventRole.DONE
     if kind & event_names.Kind.OP:
-        return Role.OPERATION
+        return EventRole.OPERATION
     if _PRODUCE.fullmatch(name):
-        return Role.PRODUCE
-    return Role.CONSUME if _CONSUME.fullmatch(name) else Role.NONE
+        return EventRole.PRODUCE
+    return EventRole.CONSUME if _CONSUME.fullmatch(name) else EventRole.NONE
 
 
-def is_any(role: NDArray[np.int8], *roles: Role) -> NDArray[np.bool_]:
+def is_any(role: NDArray[np.int8], *roles: EventRole) -> NDArray[np.bool_]:
     """Say which entries are one of these roles; a fraction of the time of ``np.isin``."""
     found: NDArray[np.bool_] = role == roles[0]
     for other in roles[1:]:

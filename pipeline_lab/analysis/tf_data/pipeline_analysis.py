@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from pipeline_lab.analysis.declaration import (
+from pipeline_lab.analysis.declaring.declaration import (
     Analysis,
     Document,
     PerTrace,

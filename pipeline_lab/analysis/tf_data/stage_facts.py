@@ -23,7 +23,7 @@ from pipeline_lab.analysis.tf_data.iterator_settings import (
     element_bytes,
     origin_of,
 )
-from pipeline_lab.analysis.tf_data.kinds import Role, is_any
+from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
 from pipeline_lab.analysis.tf_data.tf_data import StageOperation, StageOrigin, Tally, TracedStage
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
@@ -50,7 +50,7 @@ def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
     """
     types: dict[str, int] = {}
     of_name = np.zeros(len(names), np.int32)
-    for name in np.unique(threads.name[threads.rows(Role.OPERATION)]).tolist():
+    for name in np.unique(threads.name[threads.rows(EventRole.OPERATION)]).tolist():
         of_name[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
     return OperationTypes(tuple(types), of_name)
 
@@ -107,7 +107,7 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
 def _lies_in_run(threads: Threads, rows: IntArray) -> NDArray[np.bool_]:
     """Say which rows lie directly in the run of a function."""
     around = threads.parent[rows]
-    return (around >= 0) & is_any(threads.role[around], Role.PROCESS, Role.DONE)
+    return (around >= 0) & is_any(threads.role[around], EventRole.PROCESS, EventRole.DONE)
 
 
 def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[StageOperation, ...]:
@@ -144,7 +144,7 @@ def describe_stages(
 
 def calls_by_stage(threads: Threads) -> list[IntArray]:
     """Return the rows of each stage's calls."""
-    rows = threads.rows(Role.ITERATOR)
+    rows = threads.rows(EventRole.ITERATOR)
     place = threads.place[rows]
     order = np.argsort(place, kind="stable")
     bounds = np.searchsorted(place[order], np.arange(len(threads.places.places) + 1))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.errors import Unavailable
 
 HISTORY_TABLE = pa.schema(

@@ -10,12 +10,12 @@ from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_iterator_places, is_shared
-from pipeline_lab.analysis.tf_data.kinds import Role, is_any, role_of
+from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, role_of
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Plane
 
-_IN_ANY_POOL = (Role.NESTED_FUNCTION, Role.PROCESS, Role.DONE, Role.OPERATION)
+_IN_ANY_POOL = (EventRole.NESTED_FUNCTION, EventRole.PROCESS, EventRole.DONE, EventRole.OPERATION)
 
 IndexArray = NDArray[np.int32]
 RoleArray = NDArray[np.int8]
@@ -60,7 +60,7 @@ class Threads:
     def rows_of(self, line: int) -> slice:
         return slice(int(self.bounds[line]), int(self.bounds[line + 1]))
 
-    def rows(self, *roles: Role) -> IntArray:
+    def rows(self, *roles: EventRole) -> IntArray:
         return np.flatnonzero(is_any(self.role, *roles))
 
     def thread_of(self, rows: IntArray) -> IntArray:
@@ -105,7 +105,7 @@ def read_threads(host: Plane | None) -> Threads:
         TraceIncompleteError: No iterator has events.
     """
     roles = np.fromiter(map(role_of, host.names), np.int8, len(host.names)) if host else np.zeros(0, np.int8)
-    if host is None or not (roles == Role.ITERATOR).any():
+    if host is None or not (roles == EventRole.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
     counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines)
     found = [
@@ -116,7 +116,7 @@ def read_threads(host: Plane | None) -> Threads:
     places = _find_places(host, found, roles)
     if not places.places:  # of a damaged file only the names may be left
         raise TraceIncompleteError(NO_ITERATORS)
-    bounds = np.cumsum([0, *(names[roles != Role.NONE].sum() for _, names in found)])
+    bounds = np.cumsum([0, *(names[roles != EventRole.NONE].sum() for _, names in found)])
     threads = _empty_threads(tuple(line for line, _ in found), bounds, places)
     on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)))
     return threads
@@ -132,7 +132,7 @@ def _count_names(line: Line, names: int) -> IntArray:
 def _is_of_tf_data(host: Plane, line: Line, names: IntArray, roles: RoleArray) -> bool:
     """Say whether tf.data has events on a thread; where it has a pool of its own, no other pool runs functions."""
     has_pool = any(is_tf_data_pool(line.name) for line in host.lines)
-    of_stages = (roles != Role.NONE) & ~is_any(roles, *_IN_ANY_POOL) if has_pool else roles != Role.NONE
+    of_stages = (roles != EventRole.NONE) & ~is_any(roles, *_IN_ANY_POOL) if has_pool else roles != EventRole.NONE
     return bool(names[of_stages].any()) or is_tf_data_pool(line.name)
 
 
@@ -142,7 +142,7 @@ def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArr
         occurs[is_shared(line.name)] |= names > 0
     own, shared = (
         [
-            name if here and role == Role.ITERATOR else None
+            name if here and role == EventRole.ITERATOR else None
             for name, here, role in zip(host.names, there, roles, strict=True)
         ]
         for there in (occurs[False], occurs[True])

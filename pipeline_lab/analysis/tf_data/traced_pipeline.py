@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
 from pipeline_lab.analysis.activity.intervals import IntArray, intersect, length_within, subtract, union
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.element_links import NONE, Functions, Links, find_functions, find_links
 from pipeline_lab.analysis.tf_data.iterator_places import is_shared
 from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, choose, ram_in_use
-from pipeline_lab.analysis.tf_data.kinds import Role, is_any
+from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
 from pipeline_lab.analysis.tf_data.stage_facts import (
     OperationTypes,
     calls_by_stage,
@@ -56,9 +56,9 @@ def find_waits(threads: Threads) -> IntArray:
     Returns:
         Ordered by start, shape (n, 3).
     """
-    rows = threads.rows(Role.WAIT)
+    rows = threads.rows(EventRole.WAIT)
     if not len(rows):
-        rows = threads.rows(Role.OUTER_WAIT)
+        rows = threads.rows(EventRole.OUTER_WAIT)
     rows = rows[np.argsort(threads.start_ns[rows], kind="stable")]
     start, end = threads.start_ns[rows], threads.recorded_end_ns(rows)
     if len(rows):
@@ -210,7 +210,7 @@ def measure_pool(host: str, threads: Threads, extent: tuple[int, int]) -> pa.Tab
     busy_ns = np.zeros(len(stretches), np.int64)
     for number in lines:
         rows = threads.rows_of(number)
-        runs = is_any(threads.role[rows], Role.PROCESS, Role.DONE)
+        runs = is_any(threads.role[rows], EventRole.PROCESS, EventRole.DONE)
         busy_ns += length_within(union(threads.start_ns[rows][runs], threads.end_ns[rows][runs]), stretches)
     start, end = stretches[:, 0], stretches[:, 1]
     return tables.build(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pipeline_lab.analysis.declaration import Analysis, JobView, PerJob
+from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline, WrittenStage
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause, Work
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
 from pipeline_lab.analysis.diagnosis.job_tables import read_job

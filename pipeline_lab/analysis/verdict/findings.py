@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict.recording_findings import (

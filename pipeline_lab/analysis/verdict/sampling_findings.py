@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding

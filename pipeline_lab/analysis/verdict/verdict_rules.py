@@ -5,8 +5,8 @@ The rules look at measured times only, never at options or preset names.
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import PACE_SENTENCE, SHARED_CORES_SENTENCE, GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration

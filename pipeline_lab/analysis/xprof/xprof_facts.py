@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Trace
 

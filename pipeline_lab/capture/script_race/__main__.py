@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lab.capture.at_import import after_import
+from pipeline_lab.capture.script.at_import import after_import
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.errors import PipelineLabError, RunFailedError
 from pipeline_lab.runs.run_events import FailureEvent, NoteEvent, PhaseEvent
@@ -62,7 +62,7 @@ class RacedScript:
     def _begin(self) -> None:
         """Race from now on: TensorFlow is loaded."""
         try:
-            from pipeline_lab.capture.noted_datasets import note_new_datasets
+            from pipeline_lab.capture.script.noted_datasets import note_new_datasets
             from pipeline_lab.capture.script_race import switching
             from pipeline_lab.capture.script_race.script_race import ScriptRace
             from pipeline_lab.options.race_options import read_script_race

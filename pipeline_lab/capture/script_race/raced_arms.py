@@ -16,7 +16,7 @@ from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.race.buffers import Buffers
 from pipeline_lab.worker.race.resting import Resting
-from pipeline_lab.worker.recipe.changed import PREFETCHED, Noted, as_written, change_dataset
+from pipeline_lab.worker.recipe.changed import PREFETCHED, NotedDatasets, as_written, change_dataset
 from pipeline_lab.worker.recipe.wrapping import ledger
 
 SEVERAL = ";"
@@ -24,7 +24,7 @@ SEVERAL = ";"
 
 
 @dataclass(frozen=True)
-class RacedArm:
+class ScriptArm:
     """A pipeline that takes turns.
 
     Attributes:
@@ -48,7 +48,7 @@ class RacedArm:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ArmChanges:
     """What one arm changes."""
 
     text: str
@@ -59,7 +59,7 @@ class Candidate:
         return " ".join(change.words for change in self.changes)
 
 
-def find_candidates(dataset: Any, texts: Sequence[str]) -> list[Candidate]:
+def find_candidates(dataset: Any, texts: Sequence[str]) -> list[ArmChanges]:
     """Return what each candidate changes in a dataset of the script.
 
     Raises:
@@ -71,13 +71,13 @@ def find_candidates(dataset: Any, texts: Sequence[str]) -> list[Candidate]:
 
 def _recipe_of(dataset: Any) -> Recipe:
     """Return the recipe of all datasets, with the uses of this one alone."""
-    noted = Noted(*ledger.noted())
+    noted = NotedDatasets(*ledger.noted())
     mine = noted.number_of(dataset)
     uses = tuple(use for use in noted.recipe.uses if use.call == mine)
     return replace(noted.recipe, uses=uses or noted.recipe.uses)
 
 
-def _candidate(recipe: Recipe, text: str) -> Candidate:
+def _candidate(recipe: Recipe, text: str) -> ArmChanges:
     changes = tuple(spread(recipe, parse_change(recipe, part)) for part in text.split(SEVERAL) if part.strip())
     if not changes:
         raise OptionsError(
@@ -95,17 +95,17 @@ def _candidate(recipe: Recipe, text: str) -> Candidate:
             )
     if not are_compatible(changes):
         raise OptionsError(f"{text!r} changes one call twice, or moves what it changes; leave one of the changes out.")
-    return Candidate(text, changes)
+    return ArmChanges(text, changes)
 
 
-def make_datasets(dataset: Any, candidates: Sequence[Candidate], scratch: Path) -> list[Any]:
+def make_datasets(dataset: Any, candidates: Sequence[ArmChanges], scratch: Path) -> list[Any]:
     """Return the datasets of all arms, the script's own first.
 
     Raises:
         OptionsError: A change makes other elements than the script's model takes.
         CannotReplayError: The script's dataset cannot be made again.
     """
-    noted = Noted(*ledger.noted())
+    noted = NotedDatasets(*ledger.noted())
     made = [as_written(dataset, noted, scratch / "arm-0")]
     for number, each in enumerate(candidates, start=1):
         edits = [edit for change in each.changes for edit in change.edits]
@@ -138,7 +138,7 @@ def _short(spec: Any) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def open_arm(name: str, dataset: Any, stop: StopRequest) -> RacedArm:
+def open_arm(name: str, dataset: Any, stop: StopRequest) -> ScriptArm:
     """Begin to read an arm's dataset, again and again where it ends."""
     with inside():
         endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
@@ -149,7 +149,7 @@ def open_arm(name: str, dataset: Any, stop: StopRequest) -> RacedArm:
         endless = endless.with_options(options)
         iterator = iter(endless)
     buffers = Buffers(iterator)
-    return RacedArm(name, endless, iterator, buffers, Resting(buffers, stop))
+    return ScriptArm(name, endless, iterator, buffers, Resting(buffers, stop))
 
 
 def _gets_prefetch(dataset: Any) -> bool:

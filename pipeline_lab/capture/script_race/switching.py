@@ -18,7 +18,7 @@ from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.distribute.input_lib import DistributedIteratorBase
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 
-from pipeline_lab.capture.live_iterators import listeners, note_new_iterators
+from pipeline_lab.capture.script.live_iterators import listeners, note_new_iterators
 
 
 class TakesTurns(Protocol):

@@ -36,7 +36,7 @@ class MeasurementLock:
             self._file.close()
 
 
-class Turn:
+class QueueTurn:
     """A run's place in the queue, until ``close``.
 
     Raises:

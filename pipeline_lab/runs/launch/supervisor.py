@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.hooks import Program
-from pipeline_lab.runs.launch.queue import MeasurementLock, Turn
+from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, this_process
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent, RaceEvent, read_events
@@ -335,7 +335,7 @@ class Supervision:
 
     def to_the_end(self) -> Ending:
         signal.signal(signal.SIGTERM, self._on_sigterm)
-        with contextlib.closing(Turn(self.folder.id)) as turn:
+        with contextlib.closing(QueueTurn(self.folder.id)) as turn:
             while not turn.has_come(self.lock) and not self._should_stop():
                 time.sleep(_QUEUE_POLL_S)
             if self._should_stop():

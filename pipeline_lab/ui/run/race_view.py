@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.figures.race_charts import closing_intervals
+from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.options.race_options import AnyRace, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.record import RunRecord

@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.run_folder import RunFolder

@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pipeline_lab.figures.tune_charts import search_places
+from pipeline_lab.figures.comparing.tune_charts import search_places
 from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.record import RunRecord, RunState

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.analysis.metrics import headline_of
+from pipeline_lab.analysis.metrics.metrics import headline_of
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict

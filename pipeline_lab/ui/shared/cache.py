@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline_lab.analysis.metrics import METRICS, find_metric
+from pipeline_lab.analysis.metrics.metrics import METRICS, find_metric
 
 _WORDS = {
     "Run": "A training job that was launched or watched here, or a log that was opened; all its files are in one folder.",

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from pipeline_lab.analysis.activity.event_names import Kind, host_kind
 from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
-from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.iterator_places import place_of
 from pipeline_lab.analysis.tf_data.written_words import say_calls

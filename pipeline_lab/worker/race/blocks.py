@@ -13,7 +13,7 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.nvidia import Gpu
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
-from pipeline_lab.worker.race.resting import LEAD_STEPS, ReadyBatches, Resting, Tuning
+from pipeline_lab.worker.race.resting import LEAD_STEPS, AutotunerRest, ReadyBatches, Resting
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.resources import ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
@@ -166,7 +166,7 @@ class Arm:
 
     def _tune(self, deadline_s: float) -> str | None:
         """Train until the parameters have been stable for as long as they took to settle."""
-        tuning = Tuning(self._buffers)
+        tuning = AutotunerRest(self._buffers)
         while not tuning.is_settled():
             if time.monotonic() > deadline_s:
                 return NOT_SETTLED

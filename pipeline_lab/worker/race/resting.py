@@ -85,7 +85,7 @@ class Resting:
         return drained
 
 
-class Tuning:
+class AutotunerRest:
     """Whether the autotuner has settled: its parameters have been stable for as long as they took to.
 
     Where an epoch ends before that, the pipeline is made again, and tuned from the start, with each epoch: that is its steady

@@ -19,7 +19,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
-from pipeline_lab.worker.recipe.replaying import Call, CannotReplayError, replay
+from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, replay
 from pipeline_lab.worker.recipe.wrapping import datasets_in
 
 PREFETCHED = 8
@@ -28,7 +28,7 @@ and then empty; an arm's buffers are full after each of its pauses."""
 
 
 @dataclass(frozen=True)
-class Noted:
+class NotedDatasets:
     """What the datasets of the script are made of.
 
     Attributes:
@@ -44,7 +44,7 @@ class Noted:
         return next(number for number, note in self.notes.items() if note is mine)
 
 
-def change_dataset(dataset: Any, noted: Noted, edits: Iterable[Edit], scratch: Path) -> Any:
+def change_dataset(dataset: Any, noted: NotedDatasets, edits: Iterable[Edit], scratch: Path) -> Any:
     """Make a dataset again with edits; what it keeps in files is kept in others, below a folder, and buffers do not grow.
 
     Args:
@@ -64,12 +64,12 @@ def change_dataset(dataset: Any, noted: Noted, edits: Iterable[Edit], scratch: P
     return replay(dataset, {noted.notes[number]: plan.edits[number].make for number in plan.edits})
 
 
-def as_written(dataset: Any, noted: Noted, scratch: Path) -> Any:
+def as_written(dataset: Any, noted: NotedDatasets, scratch: Path) -> Any:
     """Return the script's dataset as it is, unless pauses would let a buffer grow, or others would take its cache as theirs."""
     return change_dataset(dataset, noted, (), scratch) if any(_of_any_arm(noted, dataset, scratch)) else dataset
 
 
-def _of_any_arm(noted: Noted, dataset: Any, scratch: Path) -> Iterator[SetArgument]:
+def _of_any_arm(noted: NotedDatasets, dataset: Any, scratch: Path) -> Iterator[SetArgument]:
     """Yield the edits that every arm needs."""
     for number in _written(noted, dataset):
         yield SetArgument(number, "filename", _file(scratch, number))
@@ -78,7 +78,7 @@ def _of_any_arm(noted: Noted, dataset: Any, scratch: Path) -> Iterator[SetArgume
             yield SetArgument(call.number, "buffer_size", PREFETCHED)
 
 
-def _written(noted: Noted, dataset: Any) -> Iterator[int]:
+def _written(noted: NotedDatasets, dataset: Any) -> Iterator[int]:
     """Yield the caches in files that are not complete yet."""
     for call in noted.recipe.upstream(noted.number_of(dataset)):
         name = call.arguments.get("filename")
@@ -121,7 +121,7 @@ class _CallEdits:
     first: list["_Moved"] = field(default_factory=list)
     then: list[Insert] = field(default_factory=list)
 
-    def make(self, call: Call) -> Any:
+    def make(self, call: ReplayedCall) -> Any:
         inputs = call.inputs
         for moved in self.first:
             inputs = (moved.make(inputs),)
@@ -144,7 +144,7 @@ class _Moved:
     edits: _CallEdits
 
     def make(self, inputs: tuple[Any, ...]) -> Any:
-        return Call(self.note, self.made_by, inputs).again(*inputs, **self.edits.arguments)
+        return ReplayedCall(self.note, self.made_by, inputs).again(*inputs, **self.edits.arguments)
 
 
 class _Plan:

@@ -24,7 +24,7 @@ class CannotReplayError(PipelineLabError):
     """A dataset of the script cannot be made again."""
 
 
-class Call:
+class ReplayedCall:
     """A call that is about to be made again.
 
     Attributes:
@@ -74,7 +74,7 @@ class Call:
         return made
 
 
-Edit = Callable[[Call], Any]
+Edit = Callable[[ReplayedCall], Any]
 """Returns the dataset that stands for a call's: ``call.again(num_parallel_calls=2)``, ``call.inputs[0]`` to leave it out."""
 
 
@@ -141,10 +141,10 @@ class _Replay:
         if made_by is None:
             return self._share(dataset, note)
         inputs = [self.make(below) for value in _values(made_by) for below in datasets_in(value)]
-        call = Call(note, made_by, inputs)
+        call = ReplayedCall(note, made_by, inputs)
         self.unused.discard(note)
         try:
-            return self.edits.get(note, Call.again)(call)
+            return self.edits.get(note, ReplayedCall.again)(call)
         except CannotReplayError:
             raise
         except Exception as error:  # of the user's function or of TensorFlow
@@ -164,7 +164,7 @@ class _Replay:
 def _inside(note: Note, edit: Edit, unused: set[Note]) -> Callable[[Note, MadeBy], Any]:
     def make(_met: Note, made_by: MadeBy) -> Any:
         unused.discard(note)
-        return edit(Call(note, made_by, [below for value in _values(made_by) for below in datasets_in(value)]))
+        return edit(ReplayedCall(note, made_by, [below for value in _values(made_by) for below in datasets_in(value)]))
 
     return make
 
@@ -194,7 +194,7 @@ def _words(note: Note) -> str:
 
 @contextlib.contextmanager
 def _edits_inside(edits: Mapping[object, Callable[[Note, MadeBy], Any]]) -> Iterator[None]:
-    before, stack.edits, stack.until = (stack.edits, stack.until), edits, Call.again.__code__
+    before, stack.edits, stack.until = (stack.edits, stack.until), edits, ReplayedCall.again.__code__
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.train.training_steps import Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
-from pipeline_lab.worker.workloads.synthetic import StepTimes, make_timer
+from pipeline_lab.worker.workloads.synthetic import SyntheticStepTimes, make_timer
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
@@ -23,7 +23,7 @@ class GeneratorDataAndStep(DataAndStep[GeneratorWorkload]):
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
         del options, tables, pipeline
-        return make_timer(StepTimes(self.workload.compute_ms), is_gpu=is_gpu)
+        return make_timer(SyntheticStepTimes(self.workload.compute_ms), is_gpu=is_gpu)
 
 
 DATA_AND_STEP = GeneratorDataAndStep

@@ -64,7 +64,7 @@ FLOATS_PER_MB = 250_000
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class SyntheticStepTimes:
     """What a step of a set time does.
 
     Attributes:
@@ -80,7 +80,7 @@ class StepTimes:
     weights_mb: float = 0.0
 
 
-def make_timer(times: StepTimes, *, is_gpu: bool) -> "HostTimer | GpuTimer":
+def make_timer(times: SyntheticStepTimes, *, is_gpu: bool) -> "HostTimer | GpuTimer":
     """Build a step that takes a set time."""
     return GpuTimer(times) if is_gpu else HostTimer(times)
 
@@ -88,7 +88,7 @@ def make_timer(times: StepTimes, *, is_gpu: bool) -> "HostTimer | GpuTimer":
 class _Timer(OneDeviceTrainer):
     """What both kinds of device share: weights that nothing changes, and tiny operations."""
 
-    def __init__(self, times: StepTimes) -> None:
+    def __init__(self, times: SyntheticStepTimes) -> None:
         self._weights = tf.Variable(tf.zeros([round(times.weights_mb * FLOATS_PER_MB)]))
         self._tiny_ops, self._number = times.tiny_ops, tf.constant(0.5)
 
@@ -105,7 +105,7 @@ class _Timer(OneDeviceTrainer):
 class HostTimer(_Timer):
     """The step on a CPU: waits, or keeps one core busy, for a set time."""
 
-    def __init__(self, times: StepTimes) -> None:
+    def __init__(self, times: SyntheticStepTimes) -> None:
         super().__init__(times)
         self._spend = _hash if times.spins else time.sleep
         self._seconds = tf.constant(times.compute_ms / 1e3, tf.float64)
@@ -134,7 +134,7 @@ class GpuTimer(_Timer):
     graph.
     """
 
-    def __init__(self, times: StepTimes) -> None:
+    def __init__(self, times: SyntheticStepTimes) -> None:
         super().__init__(times)
         self._matrix = tf.constant(np.eye(MATRIX_SIZE, dtype=np.float32))
         self._products = MATRIX_TRIALS
@@ -201,7 +201,7 @@ class SyntheticDataAndStep(DataAndStep[SyntheticWorkload]):
         workload = self.workload
         is_spinning = workload.work == "spin"
         return make_timer(
-            StepTimes(workload.compute_ms, is_spinning, workload.tiny_ops, workload.weights_mb), is_gpu=is_gpu
+            SyntheticStepTimes(workload.compute_ms, is_spinning, workload.tiny_ops, workload.weights_mb), is_gpu=is_gpu
         )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import later_epochs
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.fold import analyse_trace

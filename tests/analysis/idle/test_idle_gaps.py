@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle import gap_causes, idle_gaps
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps import recorded_steps, step_breakdown

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps import recorded_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceIncompleteError

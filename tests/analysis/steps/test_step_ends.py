@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import UNFINISHED, Activity
 from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps, find_gaps
 from pipeline_lab.analysis.input.input_stalls import InputStalls

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.fold import analyse_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from pipeline_lab.analysis.declaring.tables import build, empty
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.step_phases import EpochBoundaries, StepPhases
-from pipeline_lab.analysis.tables import build, empty
 from pipeline_lab.analysis.tf_data.tf_data import (
     HISTORY_TABLE,
     POOL_TABLE,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis

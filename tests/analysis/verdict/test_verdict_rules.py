@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from pipeline_lab.runs.launch.launcher import cancel, follow, wait
-from pipeline_lab.runs.launch.queue import MeasurementLock, Turn, is_measuring, runs_before
+from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn, is_measuring, runs_before
 from pipeline_lab.runs.record import RunState
 from tests.support.lab import Lab
 from tests.support.patience import until
@@ -24,7 +24,11 @@ time.sleep(600)
 
 @pytest.mark.usefixtures("lab")
 def test_tickets_are_served_in_the_order_in_which_they_were_drawn() -> None:
-    with closing(Turn("first")) as first, closing(Turn("second")) as second, closing(Turn("third")) as third:
+    with (
+        closing(QueueTurn("first")) as first,
+        closing(QueueTurn("second")) as second,
+        closing(QueueTurn("third")) as third,
+    ):
         assert [turn.runs_before for turn in (first, second, third)] == [0, 1, 2]
         assert [runs_before(run_id) for run_id in ("first", "second", "third", "other")] == [0, 1, 2, None]
         second.close()
@@ -33,7 +37,7 @@ def test_tickets_are_served_in_the_order_in_which_they_were_drawn() -> None:
 
 @pytest.mark.usefixtures("lab")
 def test_the_lock_belongs_to_one_at_a_time() -> None:
-    with closing(MeasurementLock()) as one, closing(MeasurementLock()) as other, closing(Turn("run")) as turn:
+    with closing(MeasurementLock()) as one, closing(MeasurementLock()) as other, closing(QueueTurn("run")) as turn:
         assert turn.has_come(one)
         assert not turn.has_come(other)
         one.close()
@@ -59,7 +63,7 @@ def test_a_dead_owners_ticket_is_skipped() -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "holds\n"
-        with closing(Turn("next")) as turn, closing(MeasurementLock()) as lock:
+        with closing(QueueTurn("next")) as turn, closing(MeasurementLock()) as lock:
             assert turn.runs_before == 1
             assert not turn.has_come(lock)
             owner.send_signal(signal.SIGKILL)
@@ -70,7 +74,7 @@ def test_a_dead_owners_ticket_is_skipped() -> None:
 @pytest.mark.usefixtures("lab")
 def test_nobody_measures_on_an_idle_machine() -> None:
     assert not is_measuring()
-    with closing(Turn("run")):
+    with closing(QueueTurn("run")):
         assert is_measuring()
     assert not is_measuring()
 

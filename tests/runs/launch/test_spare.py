@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from pipeline_lab.runs.launch.launcher import wait
-from pipeline_lab.runs.launch.queue import Turn
+from pipeline_lab.runs.launch.queue import QueueTurn
 from pipeline_lab.runs.launch.spare import Request, ensure_spare, fingerprint, hand_over, short_address, socket_path
 from pipeline_lab.runs.record import Process, RunState
 from pipeline_lab.runs.run_folder import read_record
@@ -132,7 +132,7 @@ def test_the_spare_leaves_with_its_owner(lab: Lab, owner: Process) -> None:
 
 
 def test_no_spare_is_started_while_a_run_is_measured(lab: Lab, owner: Process) -> None:
-    with closing(Turn("a run")):
+    with closing(QueueTurn("a run")):
         ensure_spare(owner)
     assert not lab.processes()
     assert not socket_path().exists()
@@ -185,7 +185,7 @@ def test_requests_survive_the_wire() -> None:
 
 def test_a_spare_waits_in_the_queue_like_everybody(lab: Lab, owner: Process) -> None:
     start_spare(lab, owner)
-    with closing(Turn("earlier")) as earlier:
+    with closing(QueueTurn("earlier")) as earlier:
         folder = lab.launch("done")
         until(lambda: read_record(folder).status.supervisor is not None, "the spare has it")
         until(lambda: earlier.runs_before == 0, "the earlier one is first")
@@ -199,5 +199,5 @@ def test_a_spare_that_still_loads_leaves_when_a_measurement_starts(
 ) -> None:
     monkeypatch.setenv("FAKE_WORKER_LOADS", "forever")
     start_spare(lab, owner)
-    with closing(Turn("a run")):
+    with closing(QueueTurn("a run")):
         until(lambda: not lab.processes(), "the spare left")

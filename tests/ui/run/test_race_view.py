@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, Unavailable
-from pipeline_lab.figures.race_charts import closing_intervals
+from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.figures.theme import caption_of
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.record import RunState

@@ -330,7 +330,7 @@ class Restarting(Pipeline):
 
 def test_a_pipeline_that_begins_again_with_each_epoch_has_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resting, "MIN_TUNING_S", 0.05)
-    tuning = resting.Tuning(Restarting(depth=1))
+    tuning = resting.AutotunerRest(Restarting(depth=1))
     for _ in range(10_000):
         if tuning.is_settled():
             return

@@ -15,13 +15,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline_lab.capture.live_iterators import note_new_iterators
-from pipeline_lab.capture.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script.live_iterators import note_new_iterators
+from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger, Note, note_of
 from pipeline_lab.worker.recipe.places import write_site
-from pipeline_lab.worker.recipe.replaying import Call, CannotReplayError, find_note, replay
+from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, find_note, replay
 from tests.worker.recipe import made_datasets
 
 RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
@@ -228,14 +228,14 @@ def _edited() -> dict[str, Any]:
         "found": site is not None and find_note(both, site.place, "map") is note,
         "seed": [int(tf.random.uniform([], maxval=10**6, dtype=tf.int32)), expected],
         "refused": [_refused(last, edits) for edits in _wrong_edits(note)],
-        "unknown": _refused(unknown := made_datasets.experimental(), {note_of(unknown).inputs[0]: Call.again}),
+        "unknown": _refused(unknown := made_datasets.experimental(), {note_of(unknown).inputs[0]: ReplayedCall.again}),
         "array": _refused(made_datasets.slices(), {}),
-        "changed array": _refused(slices := made_datasets.slices(), {note_of(slices): Call.again}),
+        "changed array": _refused(slices := made_datasets.slices(), {note_of(slices): ReplayedCall.again}),
     }
 
 
 def _wrong_edits(note: Note) -> list[dict[Note, Any]]:
-    return [{Note("elsewhere", None): Call.again}, {note: lambda call: call.again(calls=2)}]
+    return [{Note("elsewhere", None): ReplayedCall.again}, {note: lambda call: call.again(calls=2)}]
 
 
 def _refused(dataset: Any, edits: dict[Note, Any]) -> str:

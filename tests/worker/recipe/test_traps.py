@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.samples import Outcome
+from pipeline_lab.pipeline.samples import ProofOutcome
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.fixing import Fix, Wishes, find_fix
 from pipeline_lab.tuning.proof import Prover, Script
@@ -39,7 +39,9 @@ def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
 
 
 def proposed(found: Fix) -> list[str]:
-    assert not found.changes or (found.proof and found.proof.outcome in (Outcome.EQUAL, Outcome.REDRAWN)), found
+    assert not found.changes or (found.proof and found.proof.outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)), (
+        found
+    )
     return [change.rewrite for change in found.changes]
 
 
@@ -51,11 +53,11 @@ def test_a_random_crop_is_never_cached_unasked_and_the_proof_tells_what_a_cache_
     found = fix("crop")
     assert proposed(found) == ["prefetch", "parallel-map", "cache", "parallel-map"]
     assert found.proof is not None
-    assert found.proof.outcome is Outcome.REDRAWN
+    assert found.proof.outcome is ProofOutcome.REDRAWN
     assert ".map(lambda number: number * 3, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
     asked = fix("crop", "train.py:9 cache")
     assert asked.proof is not None
-    assert asked.proof.outcome is Outcome.DIFFERENT
+    assert asked.proof.outcome is ProofOutcome.DIFFERENT
     assert (
         asked.proof.sentence == "Pass 2 repeats the elements of the first one, where the script as it is gives others."
     )
@@ -67,7 +69,7 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
     assert "--may-reorder" in left(found)["shuffle-examples"]
     allowed = fix("shuffled-batches", "shuffle-examples", may_reorder=True)
     assert allowed.proof is not None
-    assert allowed.proof.outcome is Outcome.REORDERED
+    assert allowed.proof.outcome is ProofOutcome.REORDERED
 
 
 def test_a_filter_that_keeps_a_state_is_not_cached(fix: FixScript) -> None:
@@ -77,7 +79,7 @@ def test_a_filter_that_keeps_a_state_is_not_cached(fix: FixScript) -> None:
     assert ".filter(lambda number: seen.assign_add(1) % 2 == 0).cache" not in found.diff()
     asked = fix("stateful-filter", "train.py:8 cache")
     assert asked.proof is not None
-    assert asked.proof.outcome is Outcome.DIFFERENT
+    assert asked.proof.outcome is ProofOutcome.DIFFERENT
 
 
 def test_a_generator_with_side_effects_is_not_cached(fix: FixScript) -> None:
@@ -86,7 +88,7 @@ def test_a_generator_with_side_effects_is_not_cached(fix: FixScript) -> None:
     assert "prefetch" in proposed(found)
     asked = fix("generator", "train.py:13 cache")
     assert asked.proof is not None
-    assert asked.proof.outcome is Outcome.DIFFERENT
+    assert asked.proof.outcome is ProofOutcome.DIFFERENT
 
 
 def test_a_seed_stays_where_it_is_and_its_draws_with_their_examples(fix: FixScript) -> None:
@@ -132,7 +134,7 @@ def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
     with Prover(Script(str(path)), 0) as prover:
         assert prover.is_repeatable()
         other = prover.prove({str(path): SCRIPTS["branches"].replace("number * 2", "number * 4")})
-        assert other.outcome is Outcome.DIFFERENT
+        assert other.outcome is ProofOutcome.DIFFERENT
         broken = prover.prove({str(path): SCRIPTS["branches"].replace(".batch", ".bitch")})
-        assert broken.outcome is Outcome.FAILED
+        assert broken.outcome is ProofOutcome.FAILED
         assert "AttributeError" in broken.sentence

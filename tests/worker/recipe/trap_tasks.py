@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline_lab.capture.sample_script import answer
 from pipeline_lab.capture.watch_script import run_script
-from pipeline_lab.pipeline.samples import Request
+from pipeline_lab.pipeline.samples import SampleRequest
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger
 
@@ -15,15 +15,15 @@ def read_script(**request: Any) -> dict[str, Any]:
     kept = wrapping.ledger, sys.modules["__main__"], sys.argv[:], sys.path[:]
     wrapping.ledger = Ledger()
     try:
-        return answer(Request(**request))
+        return answer(SampleRequest(**request))
     finally:
         wrapping.ledger, sys.modules["__main__"], sys.argv[:], sys.path[:] = kept
 
 
 def recipe_of_script(path: str) -> str:
     """Run a script to its end, and return its recipe as JSON."""
-    from pipeline_lab.capture.live_iterators import note_new_iterators
-    from pipeline_lab.capture.noted_datasets import note_new_datasets
+    from pipeline_lab.capture.script.live_iterators import note_new_iterators
+    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 
     note_new_iterators()
     note_new_datasets()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.capture.step_log import ADOPT_NS, StepLog
-from pipeline_lab.capture.step_notes import Called, Ended, Evaluated, Fed, Gaps, Pass, Role, Saved, Seen, Took
+from pipeline_lab.capture.script.step_log import ADOPT_NS, StepLog
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Gaps, Pass, Role, Saved, Seen, Took
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.metric import Metric, Over, Topic, Unit
-from pipeline_lab.analysis.metric_readers import (
+from pipeline_lab.analysis.metrics.metric import Metric, Over, Topic, Unit
+from pipeline_lab.analysis.metrics.metric_readers import (
     NO_DATA,
     NO_PROBE,
     NO_STEPS,

@@ -11,8 +11,8 @@ from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
-from pipeline_lab.figures.comparison_charts import add_bars, mark_zero, rows_figure
-from pipeline_lab.figures.overlaid_runs import CANDIDATES, short_labels
+from pipeline_lab.figures.comparing.comparison_charts import add_bars, mark_zero, rows_figure
+from pipeline_lab.figures.comparing.overlaid_runs import CANDIDATES, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.runs.run_events import RaceEvent

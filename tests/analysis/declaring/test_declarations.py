@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from pipeline_lab.analysis.declaration import Analysis
+from pipeline_lab.analysis.declaring.declaration import Analysis
 from pipeline_lab.analysis.diagnosis.storage import find_kinds
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, analyses
 from pipeline_lab.errors import Unavailable

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.capture.step_notes import (
+from pipeline_lab.capture.script.step_notes import (
     Called,
     Ended,
     Evaluated,

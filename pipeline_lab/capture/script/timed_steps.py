@@ -4,9 +4,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from pipeline_lab.capture import keras_hooks, step_hooks
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.capture.step_log import StepLog
+from pipeline_lab.capture.script import keras_hooks, step_hooks
+from pipeline_lab.capture.script.step_log import StepLog
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 
 PERIOD_S = 0.25

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline_lab.capture.live_iterators import listeners
+from pipeline_lab.capture.script.live_iterators import listeners
 from pipeline_lab.worker.recipe.wrapping import note_datasets, note_use
 
 

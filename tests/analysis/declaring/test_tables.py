@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaring import tables
 
 SCHEMA = pa.schema(
     [

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
-from pipeline_lab.analysis.metric_readers import Value
+from pipeline_lab.analysis.metrics.metric_readers import Value
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent

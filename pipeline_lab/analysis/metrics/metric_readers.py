@@ -1,4 +1,4 @@
-"""How the numbers of :mod:`pipeline_lab.analysis.metrics` are read off a diagnosis, and what stands beside them in reports."""
+"""How the numbers of :mod:`pipeline_lab.analysis.metrics.metrics` are read off a diagnosis, and what stands beside them in reports."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

@@ -2,7 +2,7 @@
 
 Installed once per process; without a listener each hook costs a comparison. Nothing that a script can see changes: no
 callback is added, no graph, no type. A step inside a graph is noted as the call that makes it; how long it waited there,
-tf.data itself tells (:func:`read_gaps`). What Keras calls is noted in :mod:`pipeline_lab.capture.keras_hooks`.
+tf.data itself tells (:func:`read_gaps`). What Keras calls is noted in :mod:`pipeline_lab.capture.script.keras_hooks`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tensorflow.python.distribute.input_lib import DistributedIterator, Distribu
 from tensorflow.python.eager import context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.step_notes import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
+from pipeline_lab.capture.script.step_notes import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
 from pipeline_lab.units import NS_PER_US
 
 Take = Callable[[Note], None]

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparison_charts import rows_figure
+from pipeline_lab.figures.comparing.comparison_charts import rows_figure
 from pipeline_lab.figures.theme import Mode, add_note, color, end_axis, new_figure, say
 from pipeline_lab.tuning.history import Proposed, Raced, rank_configurations
 from pipeline_lab.tuning.importance import find_effects

@@ -12,7 +12,7 @@ from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
-from pipeline_lab.figures.overlaid_runs import run_labels, short_labels
+from pipeline_lab.figures.comparing.overlaid_runs import run_labels, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration, format_percent
 

@@ -1,4 +1,4 @@
-"""Notes every call of Keras' training functions, from inside Keras; see :mod:`pipeline_lab.capture.step_hooks`."""
+"""Notes every call of Keras' training functions, from inside Keras; see :mod:`pipeline_lab.capture.script.step_hooks`."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.step_hooks import (
+from pipeline_lab.capture.script.step_hooks import (
     MARK,
     count_examples,
     examples_of,
@@ -26,7 +26,7 @@ from pipeline_lab.capture.step_hooks import (
     replace_method,
     tell,
 )
-from pipeline_lab.capture.step_notes import Called, Ended, Evaluated, Fed, Pass, Role
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Role
 
 
 @dataclass(frozen=True)

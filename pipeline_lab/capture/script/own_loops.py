@@ -16,8 +16,8 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.step_hooks import here, replace_method, trained
-from pipeline_lab.capture.step_notes import Pass
+from pipeline_lab.capture.script.step_hooks import here, replace_method, trained
+from pipeline_lab.capture.script.step_notes import Pass
 from pipeline_lab.errors import PipelineLabError
 
 _PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.metric import Metric, Topic, Unit
-from pipeline_lab.analysis.metrics import HEADLINE, METRICS, find_metric, headline, number_rows, topic_rows
+from pipeline_lab.analysis.metrics.metric import Metric, Topic, Unit
+from pipeline_lab.analysis.metrics.metrics import HEADLINE, METRICS, find_metric, headline, number_rows, topic_rows
 from pipeline_lab.analysis.sampling.file_sampling import SameSource
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.mixing import Mixing
@@ -48,7 +48,7 @@ SAMPLING = replace(
     reads_by_epoch=((1, 640), (2, 320)),
 )
 FULL, BARE = results.diagnosis(file_sampling=SAMPLING), results.bare_diagnosis()
-PAGE = Path(__file__).parents[2] / "docs" / "numbers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "numbers.md"
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.capture import script_end
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.capture.script_end import NO_TENSORFLOW, ScriptEnd
+from pipeline_lab.capture.script import script_end
+from pipeline_lab.capture.script.script_end import NO_TENSORFLOW, ScriptEnd
 from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import module_command
 from pipeline_lab.runs.record import RunState

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.capture.at_import import after_import
+from pipeline_lab.capture.script.at_import import after_import
 
 
 @pytest.fixture(name="package")

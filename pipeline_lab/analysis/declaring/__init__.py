@@ -1,0 +1,1 @@
+"""How an analysis declares itself, and how its tables are stored."""

@@ -1,0 +1,1 @@
+"""Charts of more than one run: comparisons, races, searches."""
