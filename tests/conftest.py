@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
     """Let one process compile what several would otherwise compile side by side: loops over events, and the tests."""
-    if any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")):
+    if any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.o")):
         return
     for module in (["pipeline_lab", "analyze", str(SMALL_TRACE)], ["pytest", "--collect-only", "-q"]):
         with tempfile.TemporaryDirectory() as folder:

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from numba.core.caching import _CacheLocator
-
-from pipeline_lab.trace.compiled import SOURCES
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
@@ -63,7 +60,7 @@ def add(block: Block, root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the package and add every toy of the guide."""
     root = tmp_path_factory.mktemp("grown")
     leave_out = shutil.ignore_patterns("__pycache__")
@@ -72,20 +69,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for kind in KINDS:
         for block in blocks_of(kind):
             add(block, root)
-    shared = list(_share_compiled_code(root))
-    yield root
-    for folder in shared:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _share_compiled_code(root: Path) -> Iterator[Path]:
-    """Let the copy find the machine code of the original, which Numba keeps by folder; compiling takes half a minute."""
-    for source in SOURCES:
-        own, copied = (
-            _CacheLocator.get_suitable_cache_subpath(str(above / "pipeline_lab" / source)) for above in (ROOT, root)
-        )
-        for folder in Path(os.environ["NUMBA_CACHE_DIR"]).glob(f"*/{own}"):
-            yield Path(shutil.copytree(folder, folder.with_name(copied), dirs_exist_ok=True))
+    return root
 
 
 @pytest.mark.parametrize("kind", KINDS)

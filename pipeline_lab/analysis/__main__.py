@@ -65,9 +65,7 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     if path.exists() and saved.is_fresh:
         return
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-    from pipeline_lab.trace.compiled import leave_out_linear_algebra
 
-    leave_out_linear_algebra()
     inputs = fingerprint(path)
     saved.save(diagnose(path, progress=saved.save_progress), inputs)
     saved.end_progress()

@@ -94,8 +94,7 @@ def exit_with(gate: "Gate") -> NoReturn:
 
 def reading(name: str) -> AbstractContextManager[Status]:
     """Show that a log is being read, and that the first time on a machine takes some seconds longer."""
-    from pipeline_lab.trace.compiled import is_compiled, leave_out_linear_algebra
+    from pipeline_lab.trace.compiled import is_compiled
 
-    leave_out_linear_algebra()
     first = "" if is_compiled() else " (compiling the reader, once on this machine)"
     return messages().status(f"Reading {escape(name)} …{first}")

@@ -1,21 +1,29 @@
-"""Compile loops over events once and keep the machine code on disk."""
+"""Compile loops over events once and keep the machine code on disk, where later processes load it without Numba.
 
+Importing Numba takes longer than reading a usual trace. So only the first process of a machine does: it compiles a loop for
+the kinds of arguments that it is called with, and writes the machine code. Later ones hand that to LLVM and call it.
+"""
+
+import contextlib
+import ctypes
 import hashlib
-import importlib
 import os
-import sys
-from collections.abc import Callable
-from functools import cache
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from types import FunctionType
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args
 
-import numba
+import numpy as np
 import platformdirs
+from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SOURCES = (
+    "trace/compiled.py",
     "trace/wire.py",
     "trace/xplane/plane_wire.py",
     "trace/xplane/salvage.py",
@@ -29,37 +37,202 @@ SOURCES = (
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` on its first call, without the GIL; later processes load the machine code.
 
-    The code lies in the user's cache folder (or ``NUMBA_CACHE_DIR``), in a folder of its own per version of `SOURCES`:
-    Numba watches only the file of the function itself, and ours call each other across files. Where nothing can be
-    written the code is compiled in every process, which costs some seconds and changes no result.
+    Its arguments are arrays, contiguous if it writes into them, whole numbers, and tuples of these; it returns a number, a truth value, a tuple of
+    them, or None, as its annotation says. The code lies in the user's cache folder (or ``NUMBA_CACHE_DIR``), in a folder of
+    its own per version of `SOURCES`. Where nothing can be written it is compiled in every process, which costs some seconds
+    and changes no result.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_folder(before))
-    try:
-        return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:
-        return cast(Callable[P, R], numba.njit(nogil=True)(function))
-    finally:
-        numba.config.CACHE_DIR = before
+    return CompiledFunction(function)
 
 
 def is_compiled() -> bool:
     """Say whether machine code from an earlier process is there; without it a first reading takes seconds longer."""
-    return any(_folder(numba.config.CACHE_DIR).rglob("*.nbi"))
+    return any(_folder(os.environ.get("NUMBA_CACHE_DIR", "")).glob(f"*{_ENDING}"))
 
 
-def leave_out_linear_algebra() -> None:
-    """Keep Numba from loading ``scipy.linalg``, for which it looks once and which no loop of ours needs.
+_ENDING = ".o"
+_LOCK = threading.RLock()
+AnyArray = NDArray[Any]
+Entry = Callable[..., int]
+Shape = tuple[Any, ...] | str
+"""Of an argument: ``-`` for a number, ``d2`` and the like for an array's kind of numbers and dimensions, or those of a tuple."""
 
-    That is a tenth of a small file's diagnosis. Only for processes of our own: they can compile no matrix products.
-    """
-    if "scipy.linalg" in sys.modules:
-        return
-    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # Python's way to say that there is no such module
+
+_SCRATCH = (ctypes.c_int64 * 2)()
+_NOWHERE = ctypes.addressof(_SCRATCH)
+"""Where compiled code writes that it returns None, and what error it raised."""
+
+
+class CompiledFunction(Generic[P, R]):
+    """A function and its machine code, by the kinds of its arguments."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.function = cast(FunctionType, function)
+        self._entries: dict[tuple[Shape, ...], Entry] = {}
+        returned = function.__annotations__["return"]
+        self.results = () if returned is None else get_args(returned) or (returned,)
+        self.is_tuple = bool(get_args(returned))
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        assert not named, "compiled functions take no names"
+        numbers: list[int] = []
+        copies: list[AnyArray] = []  # kept until the call is over
+        kinds = tuple([_flatten(argument, numbers, copies) for argument in arguments])
+        entry = self._entries.get(kinds) or self._find(kinds)
+        out = (ctypes.c_int64 * len(self.results))()
+        if entry(_NOWHERE, _NOWHERE, *numbers, ctypes.addressof(out)):
+            raise RuntimeError(f"{self.function.__name__} raised an error")
+        if not self.results:
+            return cast(R, None)
+        values = tuple([bool(value) if kind is bool else value for kind, value in zip(self.results, out, strict=True)])
+        return cast(R, values if self.is_tuple else values[0])
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The function as other compiled ones call it."""
+        import numba
+
+        own = self.function
+        known = {
+            name: value.dispatcher if isinstance(value, CompiledFunction) else value
+            for name, value in own.__globals__.items()
+            if name in own.__code__.co_names
+        }
+        copy = FunctionType(own.__code__, {**known, "__name__": own.__module__}, own.__name__)
+        return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(copy)
+
+    def _find(self, kinds: tuple[Shape, ...]) -> Entry:
+        """Load the machine code for arguments of these kinds, or compile it."""
+        with _LOCK:
+            if kinds in self._entries:
+                return self._entries[kinds]
+            path = _folder(os.environ.get("NUMBA_CACHE_DIR", "")) / (self._digest(kinds) + _ENDING)
+            code = _read(path)
+            if code is None:
+                code = _compile(self, kinds)
+                _write(path, code)
+            self._entries[kinds] = _link(code, len(list(_flat(kinds))))
+            return self._entries[kinds]
+
+    def _digest(self, kinds: tuple[Shape, ...]) -> str:
+        """Name the machine code after what it was made of and for."""
+        from llvmlite import __version__, binding
+
+        code = self.function.__code__
+        made_of = (code.co_code, code.co_consts, code.co_names, kinds, __version__, binding.get_host_cpu_name())
+        digest = hashlib.blake2b(repr((made_of, binding.get_host_cpu_features().flatten())).encode(), digest_size=12)
+        return f"{self.function.__name__}-{digest.hexdigest()}"
+
+
+def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape:
+    """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read."""
+    if isinstance(argument, np.ndarray):
+        if not argument.flags.c_contiguous:
+            argument = np.ascontiguousarray(argument)
+            copies.append(argument)
+        numbers.append(argument.ctypes.data)
+        numbers.extend(argument.shape)
+        return f"{argument.dtype.char}{argument.ndim}"
+    if isinstance(argument, tuple):
+        return tuple([_flatten(part, numbers, copies) for part in argument])
+    numbers.append(int(argument))
+    return _NUMBER
+
+
+_NUMBER = "-"
+
+
+def _flat(kinds: Shape) -> Iterator[str]:
+    """Yield the kinds of the numbers that stand for arguments: of an array where it lies, then its lengths."""
+    for kind in kinds:
+        if isinstance(kind, tuple):
+            yield from _flat(kind)
+        elif kind == _NUMBER:
+            yield kind
+        else:
+            yield kind[0]
+            yield from _NUMBER * int(kind[1:])
+
+
+def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -> bytes:
+    """Return the machine code of a function that takes numbers alone: where arrays lie, lengths, where to write results."""
+    import numba
+    from llvmlite import binding
+    from numba.core import compiler, registry
+
+    flat = list(_flat(kinds))
+    names = iter([f"a{number}" for number in range(len(flat))])
+    results = [f"result[{number}]" for number in range(len(function.results))] if function.is_tuple else ["result"]
+    body = [f"result = function({', '.join([_written(kind, names) for kind in kinds])})"]
+    body += [f"out[{number}] = {result}" for number, result in enumerate(results) if function.results]
+    head = f"def entry({', '.join([f'a{number}' for number in range(len(flat))])}, out):"
+    scope: dict[str, Any] = {"function": function.dispatcher, "carray": numba.carray}
+    exec("\n    ".join([head, *body]), scope)  # noqa: S102 (all of it is written here)
+    places = {kind: numba.types.CPointer(numba.from_dtype(np.dtype(kind))) for kind in {*flat, "q"} - {_NUMBER}}
+    flags = compiler.Flags()
+    flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    typing, target = registry.cpu_target.typing_context, registry.cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    taken = (*[places.get(kind, numba.int64) for kind in flat], places["q"])
+    made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
+    text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
+    module = binding.parse_assembly(
+        text.replace("@NRT_MemInfo_call_dtor", "@abort")
+    )  # no array is made or freed in there
+    return cast(bytes, made.library.codegen._tm.emit_object(module))
+
+
+def _written(kind: Shape, names: Iterator[str]) -> str:
+    """Write an argument of the function in terms of the numbers that stand for it."""
+    if isinstance(kind, tuple):
+        return f"({', '.join([_written(part, names) for part in kind])},)"
+    if kind == _NUMBER:
+        return next(names)
+    place, lengths = next(names), [next(names) for _ in range(int(kind[1:]))]
+    return f"carray({place}, ({', '.join(lengths)},))"
+
+
+_ENTRY = "pipeline_lab_entry"
+_linked: list[Any] = []
+"""What LLVM made of machine code, kept while the process lasts."""
+
+
+def _link(code: bytes, numbers: int) -> Entry:
+    """Return machine code as a function of as many numbers, and of where its results go; it holds no GIL."""
+    from llvmlite import binding
+
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _linked.append(engine)
+    address = engine.get_function_address(_ENTRY)
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * (numbers + 3))(address)
+
+
+def _machine() -> Any:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_default_triple().create_target_machine(jit=True)
+
+
+def _read(path: Path) -> bytes | None:
     try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        del sys.modules["scipy.linalg"]
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Keep machine code for later processes, where that is possible."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}-{os.getpid()}")
+        scratch.write_bytes(code)
+        scratch.replace(path)
 
 
 @cache

@@ -219,6 +219,7 @@ OWN, QUEUED, HIDDEN, OTHER_OPS, HANDOVER, FIRST_OP = 0, 1, 2, 3, 4, 5
 # Kinds of tasks.
 ON_THREAD, IN_CALL = 0, 1
 DEEPEST = 60
+TASKS = (8 * DEEPEST, 7)
 LOOK_AROUND = 8
 
 
@@ -248,6 +249,7 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
     ends: tuple[Int64Array, Int64Array, Int64Array],
     beyond: Int32Array,
     spent: Int64Array,
+    tasks: Int64Array,
 ) -> None:
     """Add to ``spent`` what every moment of the pieces was spent on.
 
@@ -264,6 +266,7 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
         ends: Where each stage's calls begin in the order of their ends, those calls, and their ends.
         beyond: Of each stage the thread that its function waits for, -1 for none.
         spent: ns by stage (the last one for none) and by what, changed in place, shape (n_stages + 1, n_whats).
+        tasks: Room to work in, shape TASKS.
     """
     start, end, around, role, stage, name = rows
     wait, call_of = links
@@ -271,7 +274,6 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
     call_stage, call_start, call_end = calls
     first_run, run_row, run_start = runs
     first_end, ended, end_time = ends
-    tasks = np.empty((8 * DEEPEST, 7), np.int64)
     for piece in range(len(pieces)):
         put(tasks, 0, ON_THREAD, pieces[piece, 0], pieces[piece, 1], pieces[piece, 2], NOBODY, 0, 0)
         left = 1

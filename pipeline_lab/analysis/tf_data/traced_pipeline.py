@@ -145,6 +145,7 @@ def _walk(
         (bounds.astype(np.int64), by_end.astype(np.int64), functions.end_ns[by_end]),
         _beyond(threads),
         spent,
+        np.empty(kernels.TASKS, np.int64),
     )
 
 

@@ -121,9 +121,8 @@ def is_event(data: ByteArray, begin: int, stop: int) -> bool:
 
 
 @compiled
-def is_entry(data: ByteArray, begin: int, stop: int) -> bool:
-    """Say whether bytes are an entry of a metadata map, {key, value {name, …}}."""
-    out = np.empty(NAME_COLUMNS, np.int64)
+def is_entry(data: ByteArray, begin: int, stop: int, out: Int64Array) -> bool:
+    """Say whether bytes are an entry of a metadata map, {key, value {name, …}}; it is read into ``out``."""
     if begin == stop or data[begin] != 0x08 or read_entry(data, begin, stop, out) != stop:
         return False
     body = out[NAME_BODY]
@@ -169,11 +168,11 @@ def head_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int]:
 
 
 @compiled
-def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
+def token_at(data: ByteArray, at: int, stop: int, entry: Int64Array) -> tuple[int, int, int, int]:
     """Recognize the token at ``at``: its kind, the bounds of its content and the position after it.
 
     Kinds besides the marks: `EVENT`, and `NOTHING` for fields that are not needed. The position is `DAMAGED` if there is
-    no token.
+    no token. ``entry`` is room for an entry of a map, shape (NAME_COLUMNS,).
     """
     tag = data[at]
     if tag in (0x12, 0x1A) and is_tail(data, at, stop):
@@ -191,7 +190,7 @@ def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
     kind = NOTHING
     if tag == 0x22 and is_event(data, begin, after):
         kind = EVENT
-    elif tag in (0x22, 0x2A) and is_entry(data, begin, after):
+    elif tag in (0x22, 0x2A) and is_entry(data, begin, after, entry):
         kind = EVENT_NAME if tag == 0x22 else STAT_NAME
     elif tag == 0x22 and after == stop and is_text(data, begin, after):
         kind = HOST_NAME
@@ -203,7 +202,7 @@ def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
 
 
 @compiled
-def find_tokens(data: ByteArray, marks: Int64Array, events: Int64Array, summary: Int64Array) -> None:
+def find_tokens(data: ByteArray, marks: Int64Array, events: Int64Array, summary: Int64Array, entry: Int64Array) -> None:
     """Find all tokens of a damaged file; called with empty arrays it only counts.
 
     A plane or line ends where it says, if tokens meet there; what follows goes to a nameless one.
@@ -215,6 +214,7 @@ def find_tokens(data: ByteArray, marks: Int64Array, events: Int64Array, summary:
         events: Filled with the position of each event.
         summary: Filled with the counts of both, the bytes skipped, the first and last of them (-1 if none), and
             where the last plane claims to end.
+        entry: Room for an entry of a map, shape (NAME_COLUMNS,).
     """
     summary[:] = 0
     summary[FIRST_LOST] = summary[LAST_LOST] = -1
@@ -225,7 +225,7 @@ def find_tokens(data: ByteArray, marks: Int64Array, events: Int64Array, summary:
             ends = (CLOSED, CLOSED)
         elif at == ends[1]:
             ends = (ends[0], CLOSED)
-        kind, begin, end, after = token_at(data, at, stop)
+        kind, begin, end, after = token_at(data, at, stop, entry)
         if after < 0:
             summary[LOST] += 1
             summary[LAST_LOST] = at
@@ -321,14 +321,14 @@ class Loss:
 
 def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Loss]:
     """Find what can still be recognized in a damaged file."""
-    summary = np.zeros(SUMMARY_COLUMNS, np.int64)
+    summary, entry = np.zeros(SUMMARY_COLUMNS, np.int64), np.zeros(NAME_COLUMNS, np.int64)
     marks, events = np.zeros((0, MARK_COLUMNS), np.int64), np.zeros(0, np.int64)
-    find_tokens(data, marks, events, summary)
+    find_tokens(data, marks, events, summary, entry)
     budget.take(int(summary[MARKS]), PER_NAME, "names")
     budget.take(int(summary[EVENTS]), POSITION, "events")
     marks = np.zeros((int(summary[MARKS]), MARK_COLUMNS), np.int64)
     events = np.zeros(int(summary[EVENTS]), np.int64)
-    find_tokens(data, marks, events, summary)
+    find_tokens(data, marks, events, summary, entry)
     hosts = tuple(text(data, begin, stop) for begin, stop in _select(marks, HOST_NAME).tolist())
     errors, warnings = (read_messages(data, _select(marks, kind)) for kind in (ERROR, WARNING))
     planes = tuple(_read_planes(data, marks, events, budget))
