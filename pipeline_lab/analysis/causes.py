@@ -228,6 +228,11 @@ class StepPart(StrEnum):
         """Its column in the table of steps, and its field in their sum."""
         return f"{self.value}_ns"
 
+    @property
+    def light(self) -> str:
+        """Its color on a light ground."""
+        return Work.BUSY.light if self.category == Work.BUSY else GapCause(self.category).light
+
 
 class InputCause(StrEnum):
     """Why the next batch is not there in time.

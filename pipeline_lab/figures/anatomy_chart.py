@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
@@ -16,16 +15,21 @@ from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_
 STRIP_HEIGHT = 74
 NAMED_SHARE = 0.07
 """The part of the strip that has room for a name."""
+LEAST_NAMED = 0.02
+"""Idle time of at least this part of a step is named in the caption."""
 LONGEST_CHANGE = 60
 
 
 def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw what a profiled step consists of on average, to scale, and what the first suggestion would leave of it."""
-    parts, breakdown = mean_parts_ns(diagnosis), diagnosis.step_breakdown
-    if isinstance(parts, Unavailable) or isinstance(breakdown, Unavailable):
-        return parts if isinstance(parts, Unavailable) else diagnosis.step_breakdown
-    count, step_ns = _count_steps(breakdown, diagnosis.steps), sum(parts.values())
-    better = next(filter(_is_predicted, diagnosis.verdict.suggestions), None)
+    breakdown = diagnosis.step_breakdown
+    if isinstance(breakdown, Unavailable):
+        return breakdown
+    parts = mean_parts_ns(breakdown, diagnosis.steps)
+    if isinstance(parts, Unavailable):
+        return parts
+    count, step_ns = count_training_steps(breakdown, diagnosis.steps), sum(parts.values())
+    better = diagnosis.verdict.predicted
     figure = new_figure(
         "What a step consists of",
         mode,
@@ -33,9 +37,7 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
         "",
         height=112 + STRIP_HEIGHT * (1 + (better is not None)),
     )
-    longest = max(parts, key=parts.__getitem__)
-    share = format_percent(100 * parts[longest] / step_ns)
-    say(figure, f"{longest.label.capitalize()} fills {share} of a step.")
+    say(figure, _what_to_see(parts))
     add_note(figure, f"Mean of {format_count(round(count))} profiled steps, {format_duration(step_ns)} each.")
     start_ns = 0.0
     for part, length_ns in parts.items():
@@ -49,22 +51,16 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     return figure
 
 
-def mean_parts_ns(diagnosis: Diagnosis) -> dict[StepPart, float] | Unavailable:
-    """Return how long each part of a profiled training step takes on average, in their order; parts that take nothing left out."""
-    breakdown = diagnosis.step_breakdown
-    if isinstance(breakdown, Unavailable):
-        return breakdown
-    count = _count_steps(breakdown, diagnosis.steps)
-    if not count or not breakdown.total_ns:
-        return Unavailable("The profiled steps have no length; run it again with longer windows.")
-    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
-
-
-def _count_steps(breakdown: StepBreakdown, steps: Steps | Unavailable) -> float:
-    """Return how many training steps the parts add up to; a marked step may hold several."""
-    if isinstance(steps, Unavailable):
-        return float(breakdown.table.num_rows)
-    return (breakdown.table.num_rows or steps.count) * (steps.steps_per_marker or 1.0)
+def _what_to_see(parts: dict[StepPart, float]) -> str:
+    """Name what the device waits for most, beside its work."""
+    step_ns = sum(parts.values())
+    idle = {part: length for part, length in parts.items() if part.cause is not None}
+    lost = max(idle, key=idle.__getitem__, default=None)
+    longest = max(parts, key=parts.__getitem__)
+    of_longest = f"{longest.label.capitalize()} fills {format_percent(100 * parts[longest] / step_ns)} of a step"
+    if lost is None or lost is longest or parts[lost] < LEAST_NAMED * step_ns:
+        return f"{of_longest}."
+    return f"{of_longest}, {lost.label} {format_percent(100 * parts[lost] / step_ns)}."
 
 
 def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: float, step_ns: float, mode: Mode) -> None:
@@ -82,10 +78,6 @@ def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: flo
         textangle=0,
         hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the step<extra></extra>",
     )
-
-
-def _is_predicted(suggestion: Suggestion) -> bool:
-    return bool(suggestion.prediction) and suggestion.options is not None
 
 
 def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, mode: Mode) -> None:

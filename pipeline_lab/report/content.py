@@ -1,12 +1,13 @@
 """What a report says, before any format: an answer, sections, blocks. Every format for people renders this."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 
 if TYPE_CHECKING:  # what only lists numbers, such as the terminal, draws nothing
@@ -115,6 +116,8 @@ class Answer:
         certainty: How sure it is, as a few words.
         evidence: The numbers behind it.
         suggestions: What to try next.
+        step_parts_ns: How long each part of a typical step takes; empty where no step is known.
+        predicted: The first suggestion whose gain is predicted.
     """
 
     label: str
@@ -123,6 +126,8 @@ class Answer:
     certainty: str
     evidence: tuple[Evidence, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
+    step_parts_ns: Mapping[StepPart, float] = field(default_factory=dict)
+    predicted: Suggestion | None = None
 
 
 @dataclass(frozen=True)

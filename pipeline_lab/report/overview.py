@@ -5,8 +5,11 @@ The terminal shows this alone, so it loads no chart and nothing that reads runs.
 
 from typing import TYPE_CHECKING
 
+from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.metrics.metrics import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.steps.step_breakdown import mean_parts_ns
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
 from pipeline_lab.units import NS_PER_S, format_bytes, format_count, format_duration
 
@@ -46,7 +49,15 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
         certainty=f"confidence: {verdict.confidence.value}",
         evidence=verdict.evidence,
         suggestions=verdict.suggestions,
+        step_parts_ns=_step_parts_ns(diagnosis),
+        predicted=verdict.predicted,
     )
+
+
+def _step_parts_ns(diagnosis: Diagnosis) -> dict[StepPart, float]:
+    breakdown = diagnosis.step_breakdown
+    parts = breakdown if isinstance(breakdown, Unavailable) else mean_parts_ns(breakdown, diagnosis.steps)
+    return {} if isinstance(parts, Unavailable) else parts
 
 
 def warn_of_damage(source: Source) -> tuple[str, ...]:

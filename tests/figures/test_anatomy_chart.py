@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import step_anatomy
@@ -44,6 +45,16 @@ def test_a_suggestion_with_a_prediction_is_drawn_as_a_shorter_step() -> None:
     alone = step_anatomy(suggesting(hint))
     assert not isinstance(alone, Unavailable)
     assert len(alone.data) == len(figure.data) - 1
+
+
+def test_the_caption_names_the_idle_time_beside_the_work() -> None:
+    found = suggesting()
+    assert not isinstance(found.step_breakdown, Unavailable)
+    busy = replace(StepBreakdown(input_wait_ns=38, device_compute_ns=62), table=found.step_breakdown.table)
+    figure = step_anatomy(replace(found, step_breakdown=busy))
+    assert not isinstance(figure, Unavailable)
+    assert caption_of(figure).startswith("Device compute fills ")
+    assert ", input wait " in caption_of(figure)
 
 
 def test_without_a_breakdown_the_reason_is_given() -> None:

@@ -36,6 +36,21 @@ def test_a_printed_diagnosis_fits_on_a_screen() -> None:
     assert len(str(COMPARISON).splitlines()) <= 30
 
 
+def test_the_step_is_drawn_to_scale_in_every_short_form() -> None:
+    found, cure = results.diagnosis(), Suggestion("Add a cache.", "", 30.0, options={"name": "a"})
+    advised = replace(found, verdict=replace(found.verdict, suggestions=(cure,)))
+    lines = str(advised).splitlines()
+    strip = next(line for line in lines if line.startswith("█"))
+    assert len(strip.split()[0]) == 64
+    assert strip.count("█") == round(0.6 * 64), "60 % of the step is waiting"
+    after = lines[lines.index(strip) + 1]
+    assert after.startswith("▔" * 45 + " ")
+    assert "predicted" in after
+    assert "█ input wait" in lines[lines.index(strip) + 2]
+    html = advised._repr_mimebundle_(include=None, exclude=None)["text/html"]
+    assert "flex:0 0 60.00%" in html
+
+
 def test_what_to_try_first_is_printed_as_one_sentence() -> None:
     found, cure = results.diagnosis(), Suggestion("Add a cache.", "Files are read again and again.", 30.0)
     advised = replace(found, verdict=replace(found.verdict, suggestions=(cure,)))

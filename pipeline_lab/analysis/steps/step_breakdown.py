@@ -13,7 +13,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, to_ms
 from pipeline_lab.analysis.idle.gap_causes import attribute
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 
 PARTS = tuple(part.column for part in StepPart)
@@ -103,6 +103,21 @@ def sum_up(table: pa.Table) -> StepBreakdown:
         table: Of :data:`PARTS_TABLE`.
     """
     return StepBreakdown(**{part: int(tables.ints(table, part).sum()) for part in PARTS}, table=table)
+
+
+def count_training_steps(breakdown: StepBreakdown, steps: Steps | Unavailable) -> float:
+    """Return how many training steps the parts add up to; a marked step may hold several."""
+    if isinstance(steps, Unavailable):
+        return float(breakdown.table.num_rows)
+    return (breakdown.table.num_rows or steps.count) * (steps.steps_per_marker or 1.0)
+
+
+def mean_parts_ns(breakdown: StepBreakdown, steps: Steps | Unavailable) -> dict[StepPart, float] | Unavailable:
+    """Return how long each part of a profiled training step takes on average, in their order; parts that take nothing left out."""
+    count = count_training_steps(breakdown, steps)
+    if not count or not breakdown.total_ns:
+        return Unavailable("The profiled steps have no length; run it again with longer windows.")
+    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
 
 def divide_steps(activity: Activity, steps: Steps) -> StepBreakdown:

@@ -167,6 +167,12 @@ class Verdict:
     overlap_percent: float | None = None
     calls: tuple[WrittenCall, ...] = ()
 
+    @property
+    def predicted(self) -> Suggestion | None:
+        """The first suggestion whose own gain is predicted, not only the most that a perfect fix could save."""
+        known = (one for one in self.suggestions if one.options is not None or one.gain_range_percent is not None)
+        return next((one for one in known if one.prediction), None)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "class": self.verdict_class.value,

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
+from pipeline_lab.analysis.steps.step_breakdown import mean_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column, group_percentile, group_size, group_starts
-from pipeline_lab.figures.anatomy_chart import mean_parts_ns
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, dots_or_line, new_figure, say
 from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_duration_in
 
@@ -40,7 +40,11 @@ def short_labels(names: Sequence[str]) -> list[str]:
 
 def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw what a step of each run consists of on average: one strip per run, all at one scale."""
-    found = [mean_parts_ns(run.diagnosis) for run in comparison.runs]
+    found = [
+        breakdown if isinstance(breakdown, Unavailable) else mean_parts_ns(breakdown, run.diagnosis.steps)
+        for run in comparison.runs
+        for breakdown in [run.diagnosis.step_breakdown]
+    ]
     known = [parts for parts in found if not isinstance(parts, Unavailable)]
     if not known:
         return next(parts for parts in found if isinstance(parts, Unavailable))

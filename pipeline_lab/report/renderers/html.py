@@ -28,7 +28,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.format import ReportFormat
-from pipeline_lab.units import format_percent
+from pipeline_lab.units import format_duration, format_percent
 
 _OWN_TAGS = re.compile(r'<(?!(?:br|/?b|/?i|/?sup|/?sub|extra|/extra|/span|span style="color:#[0-9a-f]{6}")>)')
 _PLAIN_KEYS = frozenset({"dtype", "bdata", "shape", "color", "type"})
@@ -211,7 +211,13 @@ def _templates() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        text=show_text, cell=show_cell, line=plain_line, lines=code_lines, percent=format_percent, arranged=arrange
+        text=show_text,
+        cell=show_cell,
+        line=plain_line,
+        lines=code_lines,
+        percent=format_percent,
+        arranged=arrange,
+        duration=format_duration,
     )
     environment.tests.update(
         text_block=_is(Text), table_block=_is(Table), code_block=_is(CodeBlock), chart_grid=_is(list)

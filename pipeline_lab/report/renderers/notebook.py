@@ -28,7 +28,7 @@ def describe_briefly(result: object) -> str:
     Raises:
         TypeError: The result is of a kind that has no report.
     """
-    return write_short(report_result(result).content())
+    return write_short(report_result(result).content(), colored=True)
 
 
 def _shorten(content: Content) -> Content:

@@ -2,8 +2,12 @@
 
 from itertools import chain
 
+from rich.console import Console
+from rich.text import Text
+
 from pipeline_lab.report.content import Content, Findings, Table
 from pipeline_lab.report.plain_text import plain_line
+from pipeline_lab.report.renderers.step_strip import draw_strip
 
 MAX_ROWS = 12
 MAX_FINDINGS = 4
@@ -13,11 +17,13 @@ LONGEST = {"Written": 30}
 STAGES = "Stages that ran"
 
 
-def write_short(content: Content) -> str:
-    """Return some thirty lines of plain text at most."""
+def write_short(content: Content, *, colored: bool = False) -> str:
+    """Return some thirty lines of text at most; ``colored`` for a terminal, where standard output is one."""
     answer, tables = content.answer, _tables(content)
     lines = [plain_line(sentence, MAX_SENTENCE) for sentence in answer.sentences]
     lines += [f"{answer.label}, {answer.certainty}"]
+    strip = draw_strip(answer)
+    lines += map(_color, strip) if colored else [line.plain for line in strip]
     if answer.suggestions:
         first = answer.suggestions[0]
         predicted = f" ({first.prediction})" if first.prediction else ""
@@ -27,6 +33,14 @@ def write_short(content: Content) -> str:
     for findings in (table for table in tables.values() if isinstance(table, Findings)):
         lines += ["", *_write_findings(findings.sentences)]
     return "\n".join(lines)
+
+
+def _color(line: Text) -> str:
+    """Return a line with the colors that standard output can show; plain where it is no terminal."""
+    console = Console(force_jupyter=False)
+    with console.capture() as shown:
+        console.print(line, soft_wrap=True, end="")
+    return shown.get()
 
 
 def _tables(content: Content) -> dict[str, Table]:

@@ -11,6 +11,7 @@ from rich.text import Text as Styled
 
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Findings, Picture, Section, Table, Text
+from pipeline_lab.report.renderers.step_strip import draw_strip
 
 TO_BE_PASTED = "shell"
 """Commands are shown; sources and options are in the reports."""
@@ -32,6 +33,7 @@ def _answer(content: Content) -> Iterator[RenderableType]:
     for sentence in answer.sentences:
         yield Styled(sentence, style="bold")
     yield Styled(" · ".join(filter(None, (answer.label, answer.certainty))), style="dim")
+    yield from draw_strip(answer)
     yield from _reasons(answer)
     for warning in content.warnings:
         yield Styled(f"! {warning}", style="yellow")
