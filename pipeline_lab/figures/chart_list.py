@@ -10,7 +10,7 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
-from pipeline_lab.analysis.verdict.recording_findings import NOT_RECORDED
+from pipeline_lab.analysis.verdict.recording_findings import why_no_device
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
@@ -143,7 +143,8 @@ def _if_recorded(draw: Callable[[Diagnosis, Mode], Drawing]) -> Callable[[Diagno
     """Return what draws what devices did, or says that it was not recorded."""
 
     def drawn(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-        return Unavailable(NOT_RECORDED) if diagnosis.source.unseen_device else draw(diagnosis, mode)
+        source = diagnosis.source
+        return Unavailable(why_no_device(source)) if source.unseen_device else draw(diagnosis, mode)
 
     return drawn
 

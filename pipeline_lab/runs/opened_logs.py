@@ -5,19 +5,20 @@ it, it is deleted a day later.
 """
 
 import contextlib
+import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.folders import files_below
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record, write_whole
 from pipeline_lab.runs.store import RunStore
 
 TAG = "log"
@@ -27,6 +28,8 @@ BLOCK = 16 << 20
 """Bytes per copied block."""
 Copied = Callable[[int, int], None]
 """Called with the bytes copied so far and in all."""
+MOST_LEFT_OUT = 200
+"""Names that are kept of files that were left out."""
 _DEEPEST, _LONGEST = 12, 120
 _LOOSE = PurePosixPath("plugins", "profile", "opened")
 PART_OF_A_LOG = re.compile(
@@ -105,6 +108,42 @@ def adopt(store: RunStore, arrival: Path, name: str) -> RunFolder:
 
     status = RunStatus(RunState.DONE, created_s=time.time())
     return store.add(RunRecord("", name.strip()[:200] or "log", status, tags=(TAG,)), take)
+
+
+def split(store: RunStore, folder: RunFolder, parts: Sequence[tuple[str, Sequence[Path]]]) -> list[RunFolder]:
+    """Turn an opened log into one run per part; what belongs to none of them is deleted with it.
+
+    Args:
+        store: Where the log is.
+        folder: The log.
+        parts: Name and files or folders of each part.
+
+    Raises:
+        StoreError: The store is locked or cannot be written.
+    """
+    runs = []
+    for name, paths in parts:
+        arrival = new_arrival(store)
+        for path in paths:
+            target = arrival / (place(path.name) if path.is_file() else PurePosixPath(path.name))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+        runs.append(adopt(store, arrival, name))
+    store.remove(folder.id)
+    return runs
+
+
+def note_left_out(folder: RunFolder, names: Sequence[str]) -> None:
+    """Keep the names of files that came with an opened log and are no part of it."""
+    known = [*left_out(folder), *names]
+    write_whole(folder.left_out, json.dumps(list(dict.fromkeys(known))[:MOST_LEFT_OUT]))
+
+
+def left_out(folder: RunFolder) -> tuple[str, ...]:
+    """Return the names of files that came with an opened log and are no part of it."""
+    with contextlib.suppress(OSError, ValueError):
+        return tuple(map(str, json.loads(folder.left_out.read_text(encoding="utf-8"))))
+    return ()
 
 
 def note_reading(folder: RunFolder, problem: str) -> None:

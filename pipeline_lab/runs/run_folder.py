@@ -72,6 +72,8 @@ class RunFolder:
     """Disk space that is given up so that the end of a run can be written to a full disk."""
     opened = _Inside("opened")
     """The log that this run was opened from, as it came; only in runs that were not recorded here."""
+    left_out = _Inside("left_out.json")
+    """Names of files that came with an opened log and are no part of it."""
     unkept = _Inside(".unkept")
     """Marks an opened log that the user has not kept yet."""
     lock = _Inside(".lock")

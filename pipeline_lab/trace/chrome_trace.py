@@ -268,7 +268,7 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
         )
     planes, origin = scan.planes()
     trace = Trace(path, "", window, planes, origin, None, None, len(data))
-    return trace if not events.bytes_lost else _salvaged(trace, events)
+    return trace if not events.bytes_lost else _salvaged(trace, events, len(data))
 
 
 def _begin_of_events(head: bytes) -> int:
@@ -276,11 +276,14 @@ def _begin_of_events(head: bytes) -> int:
     return found.end() if found else 0
 
 
-def _salvaged(trace: Trace, events: JsonEvents) -> Trace:
-    where = f"{format_bytes(events.bytes_lost)} from byte {events.first_lost:,} on are not events"
-    return replace(
-        trace, salvage=Salvage(events.bytes_lost, trace.event_count, f"{where}; the file is damaged or cut off.")
-    )
+def _salvaged(trace: Trace, events: JsonEvents, size: int) -> Trace:
+    lost = events.bytes_lost
+    if events.first_lost + lost == size:
+        reason = f"The file is cut off: {format_bytes(size - lost)} were read; how much is missing is not known."
+    else:
+        where = f"{format_bytes(lost)} of {format_bytes(size)}, from byte {events.first_lost:,} on,"
+        reason = f"{where} are not events; the file is damaged or cut off."
+    return replace(trace, salvage=Salvage(lost, trace.event_count, reason))
 
 
 @dataclass(eq=False)

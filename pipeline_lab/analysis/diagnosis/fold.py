@@ -23,7 +23,7 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Sourc
 from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.analysis.verdict.recording_findings import NOT_RECORDED
+from pipeline_lab.analysis.verdict.recording_findings import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
@@ -371,7 +371,7 @@ def conclude(
 def _merge_seen(source: Source, axis: Axis, parts: Sequence[TraceParts], missing: str) -> AnyResults:
     """Merge captures; host compute does not stand for an accelerator whose work was not recorded."""
     found = merge_parts(axis, parts, missing)
-    return found | {"idle_gaps": Unavailable(NOT_RECORDED)} if source.unseen_device else found
+    return found | {"idle_gaps": Unavailable(why_no_device(source))} if source.unseen_device else found
 
 
 def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:

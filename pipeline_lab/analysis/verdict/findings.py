@@ -279,6 +279,7 @@ def _unreadable(results: Results) -> Finding | None:
     return Finding(
         "unreadable",
         f"{count} trace {'file was' if count == 1 else 'files were'} left out: {results.source.unreadable[0]}",
+        tuple(Evidence("also", sentence) for sentence in results.source.unreadable[1:]),
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.results import Results, Source
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count
@@ -13,12 +13,21 @@ ALLOW_CUPTI = (
 )
 """Since driver 418.43 NVIDIA lets only administrators profile a GPU."""
 
-NOT_RECORDED = (
-    f"The captures hold nothing of what the job's accelerator did. Let the profiler use CUPTI: {ALLOW_CUPTI}."
-)
+_MAY_USE_CUPTI = f"Let the profiler use CUPTI: {ALLOW_CUPTI}."
+_COPY_WHOLE = "It may be in what is missing of the damaged file; copy the whole file, or record again."
+
+
+def why_no_device(source: Source) -> str:
+    """Say that nothing of the accelerator's work is there, and what to do: a damaged file says nothing about permissions."""
+    return f"The captures hold nothing of what the job's accelerator did. {_find_device(source)}"
+
+
+def _find_device(source: Source) -> str:
+    return _MAY_USE_CUPTI if source.salvaged is None else _COPY_WHOLE
+
 
 _REMEDIES = (
-    (re.compile(r"privilege|permission", re.I), f"Let the profiler use CUPTI: {ALLOW_CUPTI}."),
+    (re.compile(r"privilege|permission", re.I), _MAY_USE_CUPTI),
     (re.compile(r"subscriber|already.*(?:active|initiali|in use)", re.I), "Another profiler holds the GPU; stop it."),
     (re.compile(r"drop|exceed|too many", re.I), "Record shorter windows: what was dropped is missing from all times."),
     (
@@ -44,7 +53,7 @@ def device_plane_missing(results: Results) -> Finding | None:
     return Finding(
         "device-plane-missing",
         "The job used an accelerator, but the capture holds nothing of its work, so only waits for input can be judged. "
-        f"Let the profiler use CUPTI: {ALLOW_CUPTI}.",
+        + _find_device(results.source),
     )
 
 

@@ -42,7 +42,7 @@ class MessageField(NamedTuple):
     end: int
 
 
-def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int, stop: int) -> tuple[int, int]:
     """Return the unsigned number at ``at``, cut to 64 bits, and the position after it.
 
     Raises:
@@ -60,7 +60,7 @@ def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
     raise DamagedMessageError(at)
 
 
-def read_field(data: bytes, at: int, stop: int) -> MessageField:
+def read_field(data: bytes | memoryview, at: int, stop: int) -> MessageField:
     """Return the field at ``at``; the next one begins at its end.
 
     Raises:
@@ -83,7 +83,7 @@ def read_field(data: bytes, at: int, stop: int) -> MessageField:
     return MessageField(number, wire, value, content, end)
 
 
-def read_fields(data: bytes, begin: int, stop: int) -> Iterator[MessageField]:
+def read_fields(data: bytes | memoryview, begin: int, stop: int) -> Iterator[MessageField]:
     """Yield the fields of the message at ``[begin, stop)``.
 
     Raises:
@@ -101,7 +101,7 @@ def read_double(data: bytes, field: MessageField) -> float:
     return float(struct.unpack_from("<d", data, field.begin)[0])
 
 
-def read_text(data: bytes, field: MessageField) -> str:
+def read_text(data: bytes | memoryview, field: MessageField) -> str:
     """Return a chunk as text; bytes that are no UTF-8 become replacement characters."""
     return bytes(data[field.begin : field.end]).decode("utf-8", "replace")
 

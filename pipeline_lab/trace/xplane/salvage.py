@@ -5,7 +5,7 @@ line, an event, a name, a stat. Each is recognized by its shape; anything else i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -307,16 +307,21 @@ class Loss:
 
     def reason(self, data: ByteArray) -> str:
         """Say in one sentence where the damage is and of what kind."""
+        size, read = len(data), format_bytes(len(data) - self.skipped)
         if self.missing:
-            return f"The file ends {format_bytes(self.missing)} too early."
-        if self.last == len(data) - 1 and self.skipped == self.last - self.first + 1:
-            return f"The file is cut off; its last {format_bytes(self.skipped)} are of no use."
+            return f"The file is cut off: {read} of at least {format_bytes(size + self.missing)} were read."
+        if self.is_tail(size):
+            return f"The file is cut off: {read} were read; how much is missing is not known."
         where = f"between byte {self.first:,} and byte {self.last:,}"
         lost = data[self.first : self.last + 1][:SAMPLE]
         if lost.tobytes().count(TEXT_DAMAGE) * 9 > len(lost):
             return f"A program that handles text has replaced bytes {where}; copy the file in binary mode."
-        kind = "are zeros" if np.count_nonzero(lost) * 10 < len(lost) else "make no sense"
-        return f"{format_bytes(self.skipped)} {where} {kind}."
+        kind = "are zeros" if np.count_nonzero(lost) * 10 < len(lost) else "are damaged"
+        return f"{format_bytes(self.skipped)} of {format_bytes(size)} {where} {kind}; the rest was read."
+
+    def is_tail(self, size: int) -> bool:
+        """Say whether what was lost is the end of the file: of a record that is cut off some fields can still be recognized."""
+        return self.last == size - 1 and 2 * self.skipped > self.last - self.first
 
 
 def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Loss]:
@@ -337,8 +342,8 @@ def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Lo
 
 def _loss(summary: IntArray, size: int) -> Loss:
     skipped, first, last = (int(summary[k]) for k in (LOST, FIRST_LOST, LAST_LOST))
-    is_tail = skipped == 0 or (last == size - 1 and skipped == last - first + 1)
-    return Loss(skipped, first, last, max(0, int(summary[PLANE_END]) - size) if is_tail else 0)
+    loss = Loss(skipped, first, last, max(0, int(summary[PLANE_END]) - size))
+    return loss if skipped == 0 or loss.is_tail(size) else replace(loss, missing=0)
 
 
 def _read_planes(data: ByteArray, marks: IntArray, events: IntArray, budget: MemoryBudget) -> Iterator[PlaneBytes]:

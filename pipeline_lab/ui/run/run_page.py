@@ -73,6 +73,7 @@ def show_page() -> None:
     folder = store.folder(record.id)
     header.show(store, record)
     run_actions.show_unkept(store, folder)
+    run_actions.show_left_out(folder)
     VIEWS[record.kind](store, record, folder)
 
 

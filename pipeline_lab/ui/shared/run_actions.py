@@ -14,6 +14,7 @@ from pipeline_lab.ui.shared.choices import can_be_compared
 from pipeline_lab.ui.shared.reports import MAX_RUNS
 from pipeline_lab.ui.shared.text import escape
 
+NAMED_LEFT_OUT = 6
 _STATE_COLOURS = {
     RunState.DONE: "green",
     RunState.FAILED: "red",
@@ -92,6 +93,14 @@ def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
 def _attempt(action: Callable[[], object]) -> None:
     with state.keep_problem():
         action()
+
+
+def show_left_out(folder: RunFolder) -> None:
+    """Name the files that came with an opened log and are no part of it."""
+    if names := opened_logs.left_out(folder):
+        more = len(names) - NAMED_LEFT_OUT
+        named = ", ".join(names[:NAMED_LEFT_OUT]) + (f" and {more} more" if more > 0 else "")
+        st.caption(f"Left out, because they hold no profile: {escape(named)}.")
 
 
 def show_unkept(store: RunStore, folder: RunFolder) -> None:

@@ -37,7 +37,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     request.send(body)
   })
 
-  const send = async (chosen) => {
+  const send = async (chosen, leftOut = []) => {
     if (!chosen.length || sending.busy) return
     const total = chosen.reduce((sum, one) => sum + one.file.size, 0)
     if (total > data.limit_bytes) return say(data.too_large, true)
@@ -62,7 +62,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       }
       goOn()
       say("Received; opening.")
-      setTriggerValue("uploaded", id)
+      setTriggerValue("uploaded", { id, left_out: leftOut })
     } catch (error) {
       say(error.message, !sending.stopped)
       if (id) fetch(`${data.url}/${id}`, { method: "DELETE" }).catch(() => {})
@@ -75,12 +75,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // Of a folder only files that can belong to a log are sent, not the checkpoints next to them.
   const part = new RegExp(`^(?:${data.part_of_a_log})$`)
   const ofLog = (found) => {
-    const parts = found.filter(({ path }) => !path.includes("/") || part.test(path.split("/").pop()))
-    return parts.length ? parts : found
+    const name = ({ path }) => path.split("/").pop()
+    const parts = found.filter((one) => !one.path.includes("/") || part.test(name(one)))
+    return parts.length ? [parts, found.filter((one) => !parts.includes(one)).map(name).slice(0, 200)] : [found]
   }
   const chosen = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))
   files.onchange = () => send(chosen(files))
-  folder.onchange = () => send(ofLog(chosen(folder)))
+  folder.onchange = () => send(...ofLog(chosen(folder)))
   stop.onclick = () => {
     sending.stopped = true
     say("Canceling.")
@@ -94,7 +95,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const dropped = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile())
     try {
       const found = (await Promise.all(dropped.filter(Boolean).map(walk))).flat()
-      if (found.length) send(ofLog(found))
+      if (found.length) send(...ofLog(found))
       else say("The dropped items contain no file.", true)
     } catch {
       say("The browser could not read the dropped items; choose the files with the button.", true)

@@ -7,17 +7,21 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.report.content import Table
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.own_job_runs import RemoteCapture, launch_capture
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.trace import log_parts
 from pipeline_lab.ui.serving import access, uploads
-from pipeline_lab.ui.shared import analyses, cache, links, run_actions, state
+from pipeline_lab.ui.shared import analyses, cache, contents, links, run_actions, state
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.ui.upload import upload_zone
 from pipeline_lab.units import format_bytes
 
 OPENED_PARAMETER = "opened"
+ONE_JOB = "one"
+"""Names the log that the user said is one job."""
 
 
 def under_way(store: RunStore) -> RunFolder | None:
@@ -30,9 +34,12 @@ def under_way(store: RunStore) -> RunFolder | None:
         return None
 
 
-def open_upload(store: RunStore, upload_id: str) -> None:
+def open_upload(store: RunStore, upload: upload_zone.Uploaded) -> None:
     """Continue with a complete upload."""
-    _go_on(uploads.finish(store, upload_id))
+    folder = uploads.finish(store, upload.id)
+    if names := [*upload.left_out, *log_parts.others(folder.opened)]:
+        opened_logs.note_left_out(folder, names)
+    _go_on(folder)
 
 
 def open_path(store: RunStore, path: str) -> None:
@@ -59,6 +66,39 @@ def open_path(store: RunStore, path: str) -> None:
 def _go_on(folder: RunFolder) -> None:
     st.query_params[OPENED_PARAMETER] = folder.id
     st.rerun()
+
+
+def _go_on_with(store: RunStore, folder: RunFolder) -> None:
+    """Ask how many jobs a log holds where its parts disagree, else open it once it is analyzed."""
+    parts = () if is_one_job(folder) else log_parts.find_parts(folder.opened)
+    if log_parts.disagree(parts):
+        ask_how_many_jobs(store, folder, parts)
+    elif analyses.wait_for(folder, is_sample=False) is not None:
+        links.open_run(folder.id)
+
+
+def is_one_job(folder: RunFolder) -> bool:
+    """Say whether the log is known to hold one job: because the user said so, or because it was recorded here."""
+    return st.query_params.get(ONE_JOB, "") == folder.id or not folder.opened.is_dir()
+
+
+def ask_how_many_jobs(store: RunStore, folder: RunFolder, parts: tuple[log_parts.LogPart, ...]) -> None:
+    """Ask whether parts from different hosts or frameworks belong to one job."""
+    count = len(parts)
+    st.markdown(f"The {count} parts come from different hosts or frameworks. **Are they one job, or {count} jobs?**")
+    columns = ("Part", "Host", "Framework", "Size")
+    rows = [
+        (one.name, ", ".join(one.hosts) or "–", ", ".join(one.frameworks) or "–", format_bytes(one.size_bytes))
+        for one in parts
+    ]
+    st.markdown(contents.write_table(Table("Parts", columns, tuple(rows), numeric=(3,))))
+    with st.container(horizontal=True):
+        if st.button("One job", key="one-job", help="All parts are analyzed together, as hosts of one job."):
+            st.query_params[ONE_JOB] = folder.id
+            st.rerun()
+        if st.button(f"{count} jobs", key="several-jobs", help="Each part becomes a run of its own."):
+            opened_logs.split(store, folder, [(one.name, one.paths) for one in parts])
+            st.switch_page(links.RUNS.path)
 
 
 def bring(store: RunStore, text: str, copied: opened_logs.Copied) -> RunFolder:
@@ -132,13 +172,12 @@ def show_page() -> None:
     if folder is not None:
         with st.container(border=True, key="opening"):
             st.markdown(f"**{escape(store.read(folder.id).name)}**")
-            if analyses.wait_for(folder, is_sample=False) is not None:
-                links.open_run(folder.id)
+            _go_on_with(store, folder)
             if st.button("Discard", key="discard"):
                 run_actions.discard(store, folder)
 
-    if upload_id := upload_zone.show(folder.id if folder else ""):
-        open_upload(store, upload_id)
+    if upload := upload_zone.show(folder.id if folder else ""):
+        open_upload(store, upload)
 
     if reason := access.why_no_paths():
         st.caption(escape(reason))

@@ -1,5 +1,6 @@
 """The drop zone for logs: sends files to the routes of :mod:`pipeline_lab.ui.serving.uploads`, with progress."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
@@ -17,8 +18,16 @@ _zone = st.components.v2.component(
 )
 
 
-def show(opened: str) -> str:
-    """Show the zone; return the id of an upload that was just completed, else an empty text.
+@dataclass(frozen=True)
+class Uploaded:
+    """An upload that was just completed; ``left_out`` names files of its folders that were not sent."""
+
+    id: str
+    left_out: tuple[str, ...] = ()
+
+
+def show(opened: str) -> Uploaded | None:
+    """Show the zone; return the upload that was just completed, if there is one.
 
     Args:
         opened: The run that the page shows already, so that the zone no longer mentions it.
@@ -36,4 +45,5 @@ def show(opened: str) -> str:
         },
         on_uploaded_change=lambda: None,
     )
-    return str(result.uploaded or "")
+    found = result.uploaded
+    return Uploaded(str(found["id"]), tuple(map(str, found["left_out"]))) if found else None

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.recording_findings import why_no_device
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES
@@ -107,6 +108,25 @@ def test_damage_is_said_with_what_was_lost():
     assert found.kind == "salvaged"
     assert "The file ends too early." in found.sentence
     assert [item.value for item in found.evidence] == ["1.2 kB", "77"]
+
+
+def test_a_damaged_file_gets_no_advice_about_permissions():
+    source = replace(results.diagnosis().source, unseen_device=True)
+    whole, cut = (
+        next(one for one in find_all_findings(results.diagnosis(source=found)) if one.kind == "device-plane-missing")
+        for found in (source, replace(source, salvaged=Salvage(1200, 77, "The file is cut off.")))
+    )
+    assert "CUPTI" in whole.sentence
+    assert "CUPTI" not in cut.sentence
+    assert "copy the whole file" in cut.sentence
+    assert "CUPTI" not in why_no_device(replace(source, salvaged=Salvage(1200, 77, "The file is cut off.")))
+
+
+def test_every_file_that_was_left_out_is_named():
+    source = replace(results.diagnosis().source, unreadable=("a.pb is empty.", "b.pb is of another tool."))
+    found = next(one for one in find_all_findings(results.diagnosis(source=source)) if one.kind == "unreadable")
+    assert "a.pb" in found.sentence
+    assert [one.value for one in found.evidence] == ["b.pb is of another tool."]
 
 
 def test_other_conditions_of_the_capture():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import MemoryBudget, map_path
 from pipeline_lab.trace.schema import Salvage, Trace
-from pipeline_lab.trace.xplane.salvage import salvage_space
+from pipeline_lab.trace.xplane.salvage import Loss, salvage_space
 from pipeline_lab.trace.xplane.xspace import build_trace, read_bytes, read_xplane
 from tests.support.xspace import XSpace, chunk
 from tests.trace.checks import assert_consistent, events, spans
@@ -63,8 +63,20 @@ def test_half_a_file_keeps_the_events_of_its_half() -> None:
     trace = read(SOUND[: len(SOUND) // 2])
     assert spans(trace) < {(plane, start, duration) for plane, _, start, duration, _ in ALL}
     assert trace.event_count == 387
-    assert "too early" in loss(trace).reason
+    assert loss(trace).reason.startswith("The file is cut off: 13.9 kB of at least 27.7 kB were read")
     assert "names" in loss(trace).reason
+
+
+def test_a_file_cut_inside_a_record_says_how_much_was_read() -> None:
+    """Some fields of the last record can still be recognized, so what is lost is not one piece."""
+    reasons = {
+        Loss(83, 917, 999, 0).reason(np.zeros(1000, np.uint8)),
+        Loss(60, 917, 999, 0).reason(np.zeros(1000, np.uint8)),
+    }
+    assert reasons == {
+        "The file is cut off: 917 B were read; how much is missing is not known.",
+        "The file is cut off: 940 B were read; how much is missing is not known.",
+    }
 
 
 def test_zeros_in_the_middle_cost_only_what_they_cover() -> None:

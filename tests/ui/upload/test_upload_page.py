@@ -11,6 +11,7 @@ from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.upload import upload_zone
 from tests.support import results
+from tests.support.xspace import XSpace
 from tests.ui.conftest import texts
 
 TRACE = Path(__file__).parents[2] / "data" / "small_pipeline.xplane.pb"
@@ -51,11 +52,50 @@ def test_an_upload_becomes_a_run_and_its_page_opens(open_page, run_store, log, m
     arrival = opened_logs.new_arrival(run_store)
     opened_logs.bring(log, arrival)
     monkeypatch.setitem(uploads._uploads, "abc", uploads.Upload(arrival, ["my log.xplane.pb"]))
-    monkeypatch.setattr(upload_zone, "show", lambda opened: "" if opened else "abc")
+    monkeypatch.setattr(
+        upload_zone, "show", lambda opened: None if opened else upload_zone.Uploaded("abc", ("a.ckpt",))
+    )
     app = open_page("upload")
     assert not app.exception
     assert [run.name for run in run_store.runs()] == ["my log.xplane.pb"]
     assert app.title[0].value == r"my log\.xplane\.pb"
+    assert "Left out, because they hold no profile: a.ckpt." in texts(app).replace("\\", "")
+
+
+@pytest.fixture
+def open_two_hosts(open_page, run_store, diagnosis, monkeypatch):  # noqa: ARG001  (nothing is analyzed)
+    """Open an upload of two captures that name different hosts."""
+    arrival = opened_logs.new_arrival(run_store)
+    place = arrival / "plugins" / "profile" / "opened"
+    place.mkdir(parents=True)
+    for host in ("alpha", "beta"):
+        space = XSpace()
+        space.plane("/host:CPU").line("python").event("FunctionRun", 0, 10)
+        space.write(place / f"{host}.xplane.pb", host)
+    (arrival / "notes.txt").write_text("seen on Monday")
+    names = ["alpha.xplane.pb", "beta.xplane.pb", "notes.txt"]
+    monkeypatch.setitem(uploads._uploads, "abc", uploads.Upload(arrival, names))
+    monkeypatch.setattr(upload_zone, "show", lambda opened: None if opened else upload_zone.Uploaded("abc"))
+    return open_page("upload")
+
+
+def test_files_of_different_hosts_are_one_job_or_several(open_two_hosts, run_store):
+    app = open_two_hosts
+    assert "Are they one job, or 2 jobs?" in texts(app)
+    app.button(key="one-job").click().run()
+    assert not app.exception
+    assert app.title[0].value == "3 files"
+    (run,) = run_store.runs()
+    assert opened_logs.left_out(run_store.folder(run.id)) == ("notes.txt",)
+
+
+def test_each_part_becomes_a_run_where_they_are_several_jobs(open_two_hosts, run_store):
+    open_two_hosts.button(key="several-jobs").click().run()
+    assert not open_two_hosts.exception
+    runs = run_store.runs()
+    assert sorted(run.name for run in runs) == ["alpha.xplane.pb", "beta.xplane.pb"]
+    assert all(len(list(run_store.folder(run.id).opened.rglob("*.xplane.pb"))) == 1 for run in runs)
+    assert open_two_hosts.title[0].value == "Which runs are there?"
 
 
 @pytest.mark.usefixtures("diagnosis")
