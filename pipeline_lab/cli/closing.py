@@ -15,7 +15,7 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import open_store
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.verdict.verdict import Verdict
+    from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 
 
 def close(folder: RunFolder) -> None:
@@ -31,7 +31,18 @@ def close(folder: RunFolder) -> None:
     else:
         say("[bold]{}[/]", verdict.sentence)
         if verdict.suggestions:
-            say("Try first: {}", verdict.suggestions[0].change)
+            first = verdict.suggestions[0]
+            say("Try first: {}", first.change)
+            if following := _following(first, folder):
+                say("Next: [bold]{}[/]", following)
+
+
+def _following(first: "Suggestion", folder: RunFolder) -> str:
+    """Return the command that carries out a suggestion, or that changes the lines of a watched script; empty if there is none."""
+    watched = str(read_record(folder).environment.get("command", ""))
+    if first.command or not (first.after and watched):
+        return first.command
+    return f"pipeline-lab fix --run {shlex.quote(folder.id)} {watched}"
 
 
 def tell_next(folder: RunFolder) -> None:

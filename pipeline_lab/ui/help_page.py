@@ -1,19 +1,26 @@
 """What the terms mean, and how the app was started."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.serving import access, uploads
-from pipeline_lab.ui.shared import cache
+from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.contents import write_table
 from pipeline_lab.ui.shared.glossary import GLOSSARY
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_bytes
+
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs"
+"""In a checkout; an installed package has none."""
+_LINK = re.compile(r"\]\(([\w-]+)\.md(#[\w-]*)?\)")
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)(\{[^}]*\})?")
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,64 @@ def _paths() -> str:
     return "everything you can read" if named is None else named
 
 
+def show_start() -> None:
+    """Show an example to look at, the first commands to type, and where the documentation is."""
+    store = cache.store()
+    sample = next((record for record in store.runs() if store.is_sample(record.id)), None)
+    with st.container(border=True, key="start"):
+        st.markdown(
+            "**How to read a run.** The sentence says what limits the job; the strip below it shows what a step consists of: "
+            "orange is waiting for input, blue is work. *Try first* says what to change, and a race shows whether it helped."
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if sample is not None and st.button("Open an example", key="open-example", type="primary"):
+                links.open_run(sample.id)
+        st.page_link(
+            links.HELP.path,
+            label="Documentation",
+            icon=":material/menu_book:",
+            query_params={"help-tab": "Documentation"},
+        )
+        st.code("pipeline-lab watch train.py\npipeline-lab analyze latest\npipeline-lab fix train.py", language="shell")
+
+
+def show_documentation() -> None:
+    """Show a page of the documentation; the link names it."""
+    pages = {path.stem: path for path in sorted(DOCUMENTATION.glob("*.md"))}
+    if not pages:
+        st.info("The documentation is in the folder docs of the source code; this installation has none.")
+        return
+    names = ["index", *(name for name in pages if name != "index")]
+    texts = {name: pages[name].read_text(encoding="utf-8") for name in names}
+    chosen = st.selectbox(
+        "Page",
+        names,
+        format_func=lambda name: texts[name].partition("\n")[0].lstrip("# "),
+        key="page",
+        bind="query-params",
+        width=460,
+    )
+    st.markdown(_linked(texts[chosen], pages))
+
+
+def _linked(text: str, pages: Container[str]) -> str:
+    """Return a page's text whose links to other pages lead here, without its pictures."""
+
+    def lead(found: re.Match[str]) -> str:
+        return f"](/help?help-tab=Documentation&page={found[1]})" if found[1] in pages else found[0]
+
+    return _LINK.sub(lead, _PICTURE.sub("", text))
+
+
 def show_page() -> None:
     st.title("What do the terms mean, and how is the app set up?", anchor=False)
-    words, set_up = st.tabs(["Terms", "Settings"])
+    show_start()
+    words, set_up, read = st.tabs(
+        ["Terms", "Settings", "Documentation"], on_change="rerun", key="help-tab", bind="query-params"
+    )
+    with read:
+        if read.open:
+            show_documentation()
     with words:
         wanted = st.text_input("Find a term", key="word", placeholder="stall, race, coverage …").strip().lower()
         found = {word: text for word, text in GLOSSARY.items() if wanted in f"{word} {text}".lower()}

@@ -1,40 +1,21 @@
-"""The last words of a recording."""
+from dataclasses import replace
 
-from pathlib import Path
-
-import pytest
-
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.cli.closing import close, main
-from pipeline_lab.runs import own_job_runs
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.run_folder import end_run
+from pipeline_lab.analysis.verdict.verdict import Suggestion
+from pipeline_lab.cli import closing
+from pipeline_lab.runs.run_folder import update_record
 from pipeline_lab.runs.store import RunStore
-from tests.support import results
+from tests.support.run_folders import make_run
+
+EDIT = Suggestion("Add prefetch.", "", before=".batch(8)", after=".batch(8).prefetch(2)")
 
 
-def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = own_job_runs.begin(RunStore(tmp_path), "train.py", tags=())
-    end_run(folder, RunState.FAILED, "The script called os._exit(3) at train.py, line 7.", 3)
-    SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
-    close(folder)
-    out, err = capsys.readouterr()
-    assert out == ""
-    reason, place, _, _, verdict, *_ = err.splitlines()
-    assert reason == "The script called os._exit(3) at train.py, line 7."
-    assert verdict.startswith("The device waits for input 60 % of the time")
-    assert place == f"Run {folder.id} is in {tmp_path}. Next:"
-    assert f"pipeline-lab analyze {folder.path}" in err
-    assert f"pipeline-lab app --store {tmp_path}" in err
-    assert f"/run?run={folder.id}" in err
+def test_a_watched_script_ends_with_the_command_that_changes_it(tmp_path):
+    folder = make_run(RunStore(tmp_path))
+    update_record(folder, lambda record: replace(record, environment={"command": "train.py --epochs 2"}))
+    assert closing._following(EDIT, folder) == f"pipeline-lab fix --run {folder.id} train.py --epochs 2"
 
 
-def test_a_run_that_was_deleted_meanwhile_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["closing", str(tmp_path / "gone")])
-    main()
-    (sentence,) = capsys.readouterr().err.splitlines()
-    assert "gone" in sentence
+def test_a_suggestion_with_a_command_of_its_own_ends_with_it(tmp_path):
+    folder = make_run(RunStore(tmp_path))
+    assert closing._following(EDIT, folder) == ""
+    assert closing._following(replace(EDIT, command="pipeline-lab what-if x"), folder) == "pipeline-lab what-if x"

@@ -36,3 +36,14 @@ def test_a_number_is_explained_by_the_word_that_its_name_holds():
 
 def test_every_number_that_is_shown_by_itself_is_explained():
     assert all(each.explanation == explain(each.title) for each in METRICS)
+
+
+def test_help_begins_with_an_example_and_leads_to_the_documentation(open_page, samples):  # noqa: ARG001
+    app = open_page("help", **{"help-tab": "Documentation"})
+    assert app.button(key="open-example").label == "Open an example"
+    assert "pipeline-lab watch train.py" in texts(app)
+    assert app.selectbox(key="page").value == "index"
+    assert "](/help?help-tab=Documentation&page=tutorial)" in texts(app)
+    app.selectbox(key="page").set_value("read-a-stall").run()
+    assert not app.exception
+    assert "](images/" not in texts(app)

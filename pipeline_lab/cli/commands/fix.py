@@ -1,5 +1,6 @@
 """``pipeline-lab fix``: what to change in a training script, proved on its own data, as a diff."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,8 @@ def fix(
         _print(found)
     if apply and found.edited is not None:
         _write(found)
+    if not as_json:
+        say("Next: [bold]{}[/]", _next(found, started, folder, applied=apply))
 
 
 def _recorded(started: "Script", run: str | None, seconds: float, store: Path | None) -> "RunFolder":
@@ -118,6 +121,15 @@ def _print(found: "Fix") -> None:
         say("Left alone:")
     for left in found.left:
         say("  {} {}", left.change.words, left.reason)
+
+
+def _next(found: "Fix", started: "Script", folder: "RunFolder", *, applied: bool) -> str:
+    """Return the command that comes next: write the change, see what it did, or look at the run where there is none."""
+    if found.edited is None or not found.changes:
+        return f"pipeline-lab analyze {shlex.quote(folder.id)}"
+    words = ["-m"] * started.is_module + [started.target, *started.arguments]
+    command = "watch" if applied else f"fix --run {shlex.quote(folder.id)} --apply"
+    return f"pipeline-lab {command} {shlex.join(words)}"
 
 
 def _gain(found: "Fix") -> str:

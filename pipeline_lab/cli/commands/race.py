@@ -109,6 +109,7 @@ def race(
         print_json(found.to_json())
     else:
         show_report(found)
+        say("Next: [bold]pipeline-lab report {} --format html --output race.html[/]", folder.id)
     if found.gate is not None:
         exit_with(found.gate)
 

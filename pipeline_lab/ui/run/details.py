@@ -31,7 +31,7 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     with left:
         st.subheader("Options", anchor=False)
         if record.options is None:
-            st.caption("Pipeline Lab did not record this log, so the job's options are unknown.")
+            st.caption(_why_no_options(folder))
         else:
             st.code(json.dumps(record.options, indent=2), language="json", height=520)
     with right:
@@ -48,6 +48,13 @@ def show(record: RunRecord, folder: RunFolder) -> None:
         rows = tuple(_words(name, value) for name, value in record.environment.items())
         st.markdown(contents.write_table(Table("Environment", ("What", "Value"), rows)))
     show_files(folder)
+
+
+def _why_no_options(folder: RunFolder) -> str:
+    """Say where the options of a job are that Pipeline Lab did not launch."""
+    if folder.opened.is_dir():
+        return "The log says nothing of the job's options."
+    return "The job was watched as it is: what it reads and how is in its own code, beside this."
 
 
 def _show_script(folder: RunFolder) -> None:
