@@ -24,6 +24,8 @@ HEIGHT = 340
 NOTE_WIDTH = 62
 """Characters of a note's line: what fits on a screen of 400 pixels."""
 LINE_HEIGHT = 16
+BARE_TOP = 14
+"""Pixels above the marks of a chart whose title stands above it."""
 FEW = 20
 """Fewer values than this are drawn one by one: as dots, not as a line, and not joined in a histogram."""
 
@@ -139,6 +141,15 @@ def _write_subtitle(figure: go.Figure, caption: str, notes: list[str]) -> None:
         margin_t=48 + LINE_HEIGHT * len(lines),
         height=figure.layout.height + LINE_HEIGHT * (len(lines) - (before.count("<br>") + 1 if before else 0)),
     )
+
+
+def take_heading(figure: go.Figure) -> tuple[str, str, list[str]]:
+    """Take title, caption and notes off a chart, for a page that shows them as text above it, which breaks where its lines end."""
+    heading = (str(figure.layout.title.text), caption_of(figure), notes_of(figure))
+    spare = figure.layout.margin.t if figure.layout.margin.t is not None else figure.layout.template.layout.margin.t
+    figure.update_layout(title_text="", title_subtitle_text="")
+    figure.update_layout(margin_t=BARE_TOP, height=figure.layout.height - (spare - BARE_TOP))
+    return heading
 
 
 def notes_of(figure: go.Figure) -> list[str]:

@@ -110,6 +110,7 @@ def show_page() -> None:
         column_config=COLUMN_CONFIG,
         hide_index=True,
         lazy=False,
+        placeholder=NOT_THERE,
         on_select="rerun",
         selection_mode="multi-row",
         key="runs",

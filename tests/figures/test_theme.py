@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.figures.theme import NOTE_WIDTH, THEMES, add_note, new_figure, notes_of, shade
+from pipeline_lab.figures.theme import NOTE_WIDTH, THEMES, add_note, new_figure, notes_of, say, shade, take_heading
 
 SIGHTS = {
     "normal": np.eye(3),
@@ -89,3 +89,16 @@ def test_many_bands_are_thinned():
     figure = new_figure("A", "light", "x (s)", "y (ms)")
     shade(figure, "light", [(float(index), index + 0.5) for index in range(1000)], cap=100)
     assert len(figure.layout.shapes) == 100
+
+
+def test_a_page_takes_the_heading_off_a_chart_whose_marks_keep_their_room() -> None:
+    figure = new_figure("Step time", "light", "Step", "ms")
+    room = figure.layout.height - 48
+    say(figure, "A typical step takes 20 ms. " * 6)
+    add_note(figure, "The accelerator is emulated.")
+    title, caption, notes = take_heading(figure)
+    assert (title, notes) == ("Step time", ["The accelerator is emulated."])
+    assert caption.startswith("A typical step")
+    assert not figure.layout.title.text
+    assert not figure.layout.title.subtitle.text
+    assert figure.layout.height - figure.layout.margin.t == room

@@ -20,7 +20,8 @@ def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     assert "recorded separately" in written
     assert not app.warning, "one folded notice instead of several"
     first, *_ = (chart.proto.spec for chart in app.get("plotly_chart"))
-    assert "What a step consists of" in first
+    assert '"barmode":"stack"' in first, "what a step of each consists of"
+    assert "What a step consists of" in written
     assert app.header[0].value == "optimised against baseline"
     assert "about 2× shorter" in app.header[1].value.replace("\\", "")
     assert len(app.get("plotly_chart")) == 4

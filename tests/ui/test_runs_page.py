@@ -91,3 +91,9 @@ def test_samples_are_listed_as_such(store):
     assert table.schema.equals(COLUMNS)
     assert table.column("State").to_pylist() == ["done", "sample", "sample"]
     assert table.column("Created").to_pylist()[0].year == datetime.now().year
+
+
+def test_what_is_not_known_is_a_dash(open_page, run_store):
+    make_run(run_store, steps=0)
+    app = open_page("runs")
+    assert app.dataframe[0].proto.placeholder == "–"

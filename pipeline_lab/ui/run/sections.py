@@ -61,13 +61,14 @@ def _show_leading(figure: go.Figure, name: str, description: str) -> None:
     if all(each is None for each in places):
         contents.show_figure(figure, name, description)
         return
+    title = contents.show_heading(figure)
     key = f"chart-{name}-{jump.asked_stage_word()}"  # a new key for each stage, so that no mark stays selected
     st.plotly_chart(
         figure,
         theme=None,
         key=key,
         config=contents.CONFIG,
-        alt=f"{figure.layout.title.text}. {description}",
+        alt=f"{title}. {description}",
         on_select=partial(jump.from_chart, key, places),
         selection_mode="points",
     )

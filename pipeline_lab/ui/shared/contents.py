@@ -7,6 +7,7 @@ from typing import assert_never
 import plotly.graph_objects as go
 import streamlit as st
 
+from pipeline_lab.figures.theme import take_heading
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
 from pipeline_lab.ui.shared import state
@@ -113,8 +114,17 @@ def show_picture(picture: Picture) -> None:
 
 
 def show_figure(figure: go.Figure, name: str, description: str) -> None:
-    title = figure.layout.title.text
+    title = show_heading(figure)
     st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
+
+
+def show_heading(figure: go.Figure) -> str:
+    """Show a chart's title and caption as text above it, and take them off the chart; return the title."""
+    title, caption, notes = take_heading(figure)
+    said = [f"**{escape(title)}**", f":small[{escape(caption)}]" if caption else ""]
+    said += [f":gray[:small[{escape(' '.join(notes))}]]"] if notes else []
+    st.markdown("  \n".join(filter(None, said)))
+    return title
 
 
 def _show_table(table: Table, key: str) -> None:
