@@ -17,7 +17,7 @@ from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.conftest import AskGpu
 from tests.pretend_gpu import PretendGpu, read_ledger
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, unless_late
 
 TRACE = {"planes": ["/host:CPU"], "gpu_events": 0, "errors": [], "warnings": [], "start_ms": 1.0}
 CPU: Answers = {"devices": {"devices": ["CPU:0"], "names": [], "cuda": True}, "profile": TRACE}
@@ -201,6 +201,7 @@ def test_the_probe_measures_on_a_gpu(ask_gpu: AskGpu) -> None:
     assert found["gpus"]["found"] == {"gpus": 1}
 
 
+@unless_late
 def test_the_probes_step_does_not_wait_for_the_device(ask_gpu: AskGpu) -> None:
     took_s = ask_gpu("tests.worker.gpu_tasks:time_step_of_probe", gpu=PretendGpu(op_us={"MatMul": 1e6}))
     assert took_s["called"] < 1 <= took_s["read"]

@@ -16,6 +16,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
+from tests.support.patience import PATIENCE_S
 
 TRACE = b"trace"
 
@@ -46,7 +47,7 @@ class FakeProfiler:
         self._note_settled("start")
 
     def stop(self, *, save: bool) -> None:
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(PATIENCE_S)
         logdir, self._logdir = self._logdir, None
         assert logdir is not None
         self.threads.append(threading.get_ident())

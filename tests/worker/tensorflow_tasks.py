@@ -420,7 +420,7 @@ def run_own(root: str, options: str) -> str:
     finally:
         for thread in threading.enumerate():
             if thread.name == "first batch":  # it would end this process minutes later
-                thread.join(5)
+                thread.join(PATIENCE_S)
                 assert not thread.is_alive(), "somebody still waits for the first batch of a job that ended"
     return ""
 

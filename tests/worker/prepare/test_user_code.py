@@ -18,6 +18,7 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.worker.note import failures
 from pipeline_lab.worker.note.failures import FirstBatch, explaining_errors, explaining_hard_exits
+from tests.support.patience import PATIENCE_S
 
 STEP = """
 import tensorflow as tf
@@ -205,29 +206,30 @@ def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_p
     thread.start()
     watch = FirstBatch(0.05, tmp_path, said.append)
     watch.expect("make_dataset (endless.py, line 1)")
-    assert left.wait(10)
+    assert left.wait(PATIENCE_S)
     found.set()
     thread.join()
     assert "No batch arrived within 50 ms: Python is at endless.py, line " in str(said[0])
 
     left.clear()
     FirstBatch(0.05, tmp_path, said.append).expect("make_dataset (endless.py, line 1)")
-    assert left.wait(10)
+    assert left.wait(PATIENCE_S)
     assert "none of your Python code runs; check make_dataset (endless.py, line 1)" in str(said[1])
 
 
 def test_an_arm_whose_turn_comes_later_is_waited_for_from_then_on(tmp_path, monkeypatch):
     left, said = threading.Event(), []
     monkeypatch.setattr(failures, "_leave", lambda _: left.set())
-    watch = FirstBatch(0.05, tmp_path, said.append)
+    watch = FirstBatch(PATIENCE_S, tmp_path, said.append)
     watch.expect("make_dataset")
     watch.rest()
     for thread in threading.enumerate():
         if thread.name == "first batch":
-            thread.join(10)
+            thread.join(PATIENCE_S)
     assert not said
+    watch._limit_s = 0.05
     watch.expect("make_dataset")
-    assert left.wait(10)
+    assert left.wait(PATIENCE_S)
     assert len(said) == 1
 
 
