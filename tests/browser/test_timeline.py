@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from pipeline_lab.figures.theme import THEMES
 from tests.browser.conftest import (
     FOCUSED,
+    check_accessible,
     check_look,
     settle,
     shoot,
@@ -133,13 +134,15 @@ def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
     timeline.focus()
     box = timeline.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
     tile = wait_for_tile(page, tile)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60, steps=4)
-    page.mouse.up()
+    page.keyboard.down("Shift")
+    drag(page, box["x"] + box["width"] / 2, box["x"] + box["width"] / 4, box["y"] + 60)
+    page.keyboard.up("Shift")
     tile = wait_for_tile(page, tile)
-    for key in ("+", "ArrowRight"):
+    for key in ("+", "ArrowRight", "w", "d", "s"):
         page.keyboard.press(key)
         tile = wait_for_tile(page, tile)
     for key in ("ArrowDown", "ArrowDown", "."):
@@ -152,6 +155,64 @@ def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
     expect(page.get_by_role("region", name="Selection").get_by_role("heading")).to_be_visible()
     assert parameters(page) == wanted
     assert page.evaluate(TILE) == wanted["view"]
+    tile = page.evaluate(TILE)
+    timeline.focus()
+    page.keyboard.press("f")
+    wait_for_tile(page, tile)
+    page.keyboard.press("0")
+    expect(page.get_by_text(re.compile("^The whole run: "))).to_be_visible()
+
+
+def test_a_range_is_dragged_summed_up_marked_and_kept_by_the_link(link, page, shots):
+    page.set_viewport_size({"width": 1280, "height": 2000})  # all of it in view
+    page.goto(link + "&section=Timeline")
+    tile = wait_for_tile(page)
+    settle(page)
+    timeline, chosen = (
+        page.get_by_role("application", name="Timeline of the run"),
+        page.get_by_role("region", name="Selection"),
+    )
+    box = timeline.bounding_box()
+    drag(page, box["x"] + 200, box["x"] + 500, box["y"] + 60)
+    expect(chosen.get_by_role("heading")).to_have_text(re.compile("Range of .*s"))
+    expect(chosen.get_by_role("table", name=re.compile("by cause"))).to_contain_text("busy")
+    start, end = map(int, chosen_range(page))
+    drag(page, box["x"] + 500, box["x"] + 600, box["y"] + 60)
+    page.wait_for_function("(end) => !new URL(location).searchParams.get('range').endsWith(end)", arg=f"-{end}")
+    assert int(chosen_range(page)[0]) == start, "its right edge was moved"
+    page.keyboard.press("m")
+    expect(page.get_by_role("list", name="Marks")).to_contain_text("A: ")
+    map_box = page.locator(".minimap").bounding_box()
+    drag(page, map_box["x"] + 300, map_box["x"] + 700, map_box["y"] + 15)
+    tile = wait_for_tile(page, tile)
+    page.keyboard.press("?")
+    expect(page.get_by_role("region", name="Keyboard and mouse")).to_contain_text("zoom in and out")
+    settle(page)
+    shoot(page, shots, "timeline-range.png")
+    check_accessible(page, "the timeline with a range, a mark and its keys")
+    page.keyboard.press("?")
+    page.wait_for_url(re.compile("marks="))
+    page.reload()
+    wait_for_tile(page)
+    expect(chosen.get_by_role("heading")).to_have_text(re.compile("Range of .*s"))
+    page.get_by_role("button", name="Remove mark A").click()
+    expect(page.get_by_role("list", name="Marks")).to_be_hidden()
+    timeline.focus()
+    page.keyboard.press("Escape")
+    expect(chosen).to_be_empty()
+
+
+def drag(page, start: float, end: float, y: float) -> None:
+    page.mouse.move(start, y)
+    page.mouse.down()
+    page.mouse.move(end, y, steps=4)
+    page.mouse.up()
+
+
+def chosen_range(page) -> list[str]:
+    """Return start and end of the chosen range, once the link has it."""
+    page.wait_for_url(re.compile("range="))
+    return parameters(page)["range"].split("-")
 
 
 def test_the_timeline_is_reached_with_the_keyboard_alone(link, page):

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,24 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import Work
 from pipeline_lab.analysis.timeline.index import Group, Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
-from pipeline_lab.analysis.timeline.writing import Lane
+from pipeline_lab.analysis.timeline.shown_axis import TO_SCALE, ShownAxis
 
 MAX_PIXELS = 4000
 MAX_ROWS = 150
+MAX_BYTES = 300_000
+"""A view is no larger than this."""
+CELLS = 90_000
+"""Pixels of all rows together; of more rows, several screen pixels share one."""
 SINGLE_EVENTS = 160
 """A row shows single events up to this many, beyond that the fill of each pixel."""
+ALL_EVENTS = 2_000
+"""Single events of all rows together; the rows with the fewest events come first."""
+LABEL = 36
+"""Bytes of an event's name that fit its bar; the selection shows all of it."""
 LEVELS = 7
 """A pixel's fill has this many steps: one byte holds class and level."""
-SHOWN_THREADS = 12
-"""Threads per host that are shown at first; a run of many hosts shows fewer of each."""
-MOSTLY_RECORDED = 0.5
-"""From this share of recorded time on, a timeline opens with all of it in view."""
-_ROLES = ("stream", "training", "waits", "tf.data", "other")
+STEP_PIXELS = 44
+"""A step number takes this much of the axis."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class View:
         pixels: Width of the screen.
         rows: Lane and layer of each row.
         marked: Numbers of the names whose events are marked.
+        axis: Where moments are drawn.
     """
 
     start_ns: int
@@ -43,6 +50,19 @@ class View:
     pixels: int
     rows: tuple[tuple[int, int], ...]
     marked: tuple[int, ...] = ()
+    axis: ShownAxis = TO_SCALE
+
+    @cached_property
+    def drawn(self) -> tuple[float, float]:
+        """Where the view starts and ends on the drawn axis."""
+        start, end = self.axis.drawn((self.start_ns, self.end_ns))
+        return float(start), float(end)
+
+    def edges(self, pixels: int) -> IntArray:
+        """Return the moments between pixels, shape (pixels + 1,)."""
+        edges = self.axis.times(np.linspace(*self.drawn, pixels + 1))
+        edges[0], edges[-1] = self.start_ns, self.end_ns
+        return edges
 
 
 def profile_windows(index: Index) -> list[tuple[int, int]]:
@@ -56,82 +76,68 @@ def profile_windows(index: Index) -> list[tuple[int, int]]:
     ]
 
 
-def opening_stretch(index: Index) -> tuple[int, int]:
-    """Return the stretch of time to show first, ns: all of it, or the first window where most of it was not recorded."""
-    windows = profile_windows(index)
-    recorded_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
-    if not windows or recorded_ns >= MOSTLY_RECORDED * (index.end_ns - index.start_ns):
-        return index.start_ns, max(index.end_ns, index.start_ns + 1)
-    return windows[0]
-
-
-def arrange_lanes(index: Index) -> list[dict[str, Any]]:
-    """Return the lanes from top to bottom, host by host, each with whether it is shown at first.
-
-    Shown are all lanes of the diagnosis, the streams, the training thread, and the busiest of the threads that wait
-    for input, that are tf.data's, and of the others.
-    """
-    hosts = list(dict.fromkeys(lane.host for lane in index.lanes))
-    kinds = list(LaneKind)
-
-    def order(number: int) -> tuple[int, int, int, int]:
-        lane = index.lanes[number]
-        host = -1 if lane.kind is LaneKind.WINDOWS else hosts.index(lane.host)
-        return host, kinds.index(lane.kind), _ROLES.index(_role(lane)), -lane.busy_ns
-
-    seen: dict[str, int] = {}
-    arranged = []
-    limit = max(3, SHOWN_THREADS // max(1, len(hosts)))
-    for number in sorted(range(len(index.lanes)), key=order):
-        lane = index.lanes[number]
-        if lane.kind is LaneKind.THREAD:
-            seen[lane.host] = seen.get(lane.host, 0) + 1
-        arranged.append(
-            {
-                "lane": number,
-                "kind": lane.kind.value,
-                "role": _role(lane),
-                "host": lane.host,
-                "label": lane.label,
-                "layers": lane.layers,
-                "events": lane.events,
-                "shown": lane.kind is not LaneKind.THREAD or (seen[lane.host] <= limit and lane.busy_ns > 0),
-            }
-        )
-    return arranged
-
-
 def cut(index: Index, view: View) -> dict[str, Any]:
-    """Return a view as plain values.
+    """Return a view as plain values, at most :data:`MAX_BYTES` as JSON.
 
     Returns:
         ``rows``: for each row either ``events``, flat as (start, duration, name, class) since the view's start, or
-        ``cells``, base64 of one byte per pixel: ``class * 8 + level``, level 0 for nothing there. ``marks``: pixels
-        with marked events. ``names``: labels of the single events.
+        ``cells``, base64 of one byte per pixel: ``class * 8 + level``, level 0 for nothing there. ``marks``, base64
+        of one bit per pixel: there is a marked event. ``names``: labels of the single events. ``steps``: see :func:`number_steps`.
     """
-    edges = np.linspace(view.start_ns, view.end_ns, view.pixels + 1).astype(np.int64)
     wanted = np.zeros(max(1, len(index.names)), np.bool_)
     wanted[list(view.marked)] = True
+    edges = view.edges(min(view.pixels, CELLS // max(1, len(view.rows))))
+    places = [index.at(*place) for place in view.rows]
+    found = [[(group, *group.rows(view.start_ns, view.end_ns)) for group in groups] for groups in places]
+    single = _fits([sum(last - first for _, first, last in spans) for spans in found])
     rows, used = [], set[int]()
-    for lane, layer in view.rows:
-        groups = index.at(lane, layer)
-        spans = [(group, *group.rows(view.start_ns, view.end_ns)) for group in groups]
+    for number, (lane, layer) in enumerate(view.rows):
         row: dict[str, Any] = {"lane": lane, "layer": layer}
-        if sum(last - first for _, first, last in spans) <= SINGLE_EVENTS:
-            row["events"] = _single(spans, view.start_ns)
+        if single[number]:
+            row["events"] = _single(found[number], view.start_ns)
             used.update(row["events"][2::4])
         else:
-            row["cells"] = _fill(groups, edges)
+            row["cells"] = _fill(places[number], edges)
         if view.marked:
-            row["marks"] = _marks(spans, wanted, view)
+            row["marks"] = _marks(found[number], wanted, edges)
         rows.append(row)
-    return {"rows": rows, "names": {number: index.labels[number] for number in used}}
+    names = {number: index.labels[number].encode()[:LABEL].decode(errors="ignore") for number in used}
+    return {"rows": rows, "names": names, "steps": number_steps(index, view)}
 
 
-def _role(lane: Lane) -> str:
-    if lane.kind is not LaneKind.THREAD:
-        return "stream"
-    return "waits" if lane.waits and lane.role == "other" else lane.role
+def number_steps(index: Index, view: View) -> list[tuple[int, int, str]]:
+    """Return start since the view's start, duration and number of the steps in a view: of as many as have room for it.
+
+    The steps are those of the first host; of many, every second, fifth, tenth and so on is named.
+    """
+    groups = [group for lane in index.lanes_of(LaneKind.STEPS)[:1] for group in index.at(lane, 0)]
+    spans = [(group, *group.rows(view.start_ns, view.end_ns)) for group in groups]
+    count = sum(last - first for _, first, last in spans)
+    most = max(1, view.pixels // STEP_PIXELS)
+    every = next(
+        step for power in range(19) for step in (10**power, 2 * 10**power, 5 * 10**power) if step * most >= count
+    )
+    steps = []
+    for group, first, last in spans:
+        if first < last and every > 1:
+            first += -int(_step_number(index, group, first)) % every
+        for row in range(first, last, every):
+            start_ns, duration_ns = int(group.start_ns[row]), int(group.duration_ns(row, row + 1)[0])
+            steps.append((start_ns - view.start_ns, duration_ns, _step_number(index, group, row)))
+    return steps
+
+
+def _step_number(index: Index, group: Group, row: int) -> str:
+    return index.labels[group.name[row]].removeprefix("Step ")
+
+
+def _fits(counts: list[int]) -> list[bool]:
+    """Say which rows show single events: those with few, the fewest first, until all together are many."""
+    fits, left = [False] * len(counts), ALL_EVENTS
+    for number in sorted(range(len(counts)), key=lambda number: counts[number]):
+        left -= counts[number]
+        fits[number] = counts[number] <= SINGLE_EVENTS and left >= 0
+    return fits
 
 
 def _single(spans: Iterable[tuple[Group, int, int]], origin_ns: int) -> list[int]:
@@ -156,11 +162,9 @@ def _fill(groups: tuple[Group, ...], edges: IntArray) -> str:
     return base64.b64encode(cells.astype(np.uint8).tobytes()).decode()
 
 
-def _marks(spans: Iterable[tuple[Group, int, int]], wanted: NDArray[np.bool_], view: View) -> list[int]:
-    found = [np.empty(0, np.int64)]
-    scale = view.pixels / max(1, view.end_ns - view.start_ns)
+def _marks(spans: Iterable[tuple[Group, int, int]], wanted: NDArray[np.bool_], edges: IntArray) -> str:
+    marks = np.zeros(len(edges) - 1, np.bool_)
     for group, first, last in spans:
-        rows = first + np.flatnonzero(wanted[group.name[first:last]])
-        pixel = ((group.start_ns[rows] - view.start_ns) * scale).astype(np.int64)
-        found.append(np.unique(np.clip(pixel, 0, view.pixels - 1)))
-    return [int(pixel) for pixel in np.unique(np.concatenate(found))]
+        start = group.start_ns[first:last][wanted[group.name[first:last]]]
+        marks[np.clip(np.searchsorted(edges, start, "right") - 1, 0, len(marks) - 1)] = True
+    return base64.b64encode(np.packbits(marks).tobytes()).decode()

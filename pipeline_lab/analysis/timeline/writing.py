@@ -7,12 +7,14 @@ when all are known, each group is put together on the common axis.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.activity.event_names import Kind, host_kind, operation
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind
 
@@ -38,6 +40,7 @@ class Lane:
         events: Number of events.
         waits: It waited for input.
         deeper: Events nested too deep to be shown.
+        mostly: The stage or op with most time on a thread; empty where it has none.
     """
 
     kind: LaneKind
@@ -50,6 +53,7 @@ class Lane:
     events: int = 0
     waits: bool = False
     deeper: int = 0
+    mostly: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,10 @@ class IndexWriter:
             self._labels.append((label or name)[:LONGEST_NAME])
         return self._names[key]
 
+    def _short_name(self, number: int) -> str:
+        name = operation(next(islice(self._names, number, None))[0])
+        return name or self._labels[number].removeprefix("Iterator::")
+
     def add(
         self,
         place: tuple[int, int],
@@ -137,6 +145,8 @@ class IndexWriter:
         self._spool.close()
         spool = np.memmap(self._spool_path, _SPOOLED, "r") if self._spooled else np.empty(0, _SPOOLED)
         totals = np.zeros((2, len(self._names)), np.int64)
+        work_ns = np.zeros(len(self._names), np.int64)
+        is_work = np.array([_is_work(name) for name, _ in self._names], np.bool_)
         start_ns, end_ns, first = [], [], 0
         groups = np.zeros(len(self._pieces), GROUP)
         with (
@@ -144,7 +154,8 @@ class IndexWriter:
             (self._folder / BEFORE).open("wb") as befores,
             (self._folder / NAME).open("wb") as names,
         ):
-            for number, (key, pieces) in enumerate(sorted(self._pieces.items())):
+            ordered = sorted(self._pieces.items())
+            for number, (key, pieces) in enumerate(ordered):
                 start, duration, name = _join(spool, pieces, shifts_ns)
                 np.append(start, np.iinfo(np.int64).max).tofile(starts)
                 np.concatenate(([0], np.cumsum(duration))).tofile(befores)
@@ -154,8 +165,13 @@ class IndexWriter:
                 start_ns.append(int(start[0]))
                 end_ns.append(int((start + duration).max()))
                 if self._lanes[key[0]].kind in (LaneKind.STREAM, LaneKind.THREAD):
-                    totals[0] += np.bincount(name, minlength=len(self._names))
-                    totals[1] += np.bincount(name, duration, len(self._names)).astype(np.int64)
+                    spent_ns = np.bincount(name, duration, len(self._names)).astype(np.int64)
+                    totals += np.stack((np.bincount(name, minlength=len(self._names)), spent_ns))
+                    work_ns += spent_ns * is_work
+                if number + 1 == len(ordered) or ordered[number + 1][0][0] != key[0]:  # the lane's last group
+                    if work_ns.any():
+                        self._lanes[key[0]].mostly = self._short_name(int(work_ns.argmax()))
+                    work_ns[:] = 0
         del spool
         self._spool_path.unlink()
         np.save(self._folder / GROUPS, groups)
@@ -171,6 +187,13 @@ class IndexWriter:
             "totals_ns": totals[1].tolist(),
         }
         (self._folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _is_work(name: str) -> bool:
+    """Say whether an event is a stage or an op at work, not what runs one or waits for it."""
+    kind = host_kind(name)
+    is_op = kind & (Kind.OP | Kind.EAGER_OP) and not kind & (Kind.WAIT | Kind.OUTER_WAIT)
+    return name.startswith("Iterator::") or bool(is_op)
 
 
 def _join(

@@ -11,10 +11,11 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index, open_index
 from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, search
+from pipeline_lab.analysis.timeline.shown_axis import TO_SCALE, collapse_unrecorded
 from pipeline_lab.analysis.timeline.view import MAX_PIXELS, MAX_ROWS, View, cut
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.ui.timeline.explain import explain
+from pipeline_lab.ui.timeline.explain import explain, explain_range
 from pipeline_lab.units import format_count, format_duration
 
 MAX_FOUND = 12
@@ -24,7 +25,7 @@ _LIMIT_NS = 2**62
 
 
 def answer(question: str, folder: RunFolder, name: str, query: QueryParams) -> Any:
-    """Answer ``view``, ``event``, ``next`` or ``search`` with plain values.
+    """Answer ``view``, ``event``, ``next``, ``range`` or ``search`` with plain values.
 
     Raises:
         OptionsError: The query makes no sense.
@@ -41,15 +42,22 @@ def open_timeline(folder: RunFolder, name: str) -> Index:
 
 
 def _view(index: Index, _: Diagnosis | None, query: QueryParams) -> Any:
-    """Cut a view out: ``start``, ``end`` (ns), ``px``, ``rows`` as ``lane.layer,…``, ``marked`` as name numbers."""
+    """Cut a view out: ``start``, ``end`` (ns), ``px``, ``rows`` as ``lane.layer,…``, ``marked`` as name numbers.
+
+    With ``collapse=1`` time that was not recorded takes hardly any room.
+    """
     rows = tuple(_place(part) for part in _parts(query, "rows"))
     if len(rows) > MAX_ROWS:
         raise OptionsError(f"At most {MAX_ROWS} rows fit a view; got {len(rows)}.")
-    start, end = _time(query, "start"), _time(query, "end")
-    if end <= start:
-        raise OptionsError("The end of a view must be after its start.")
+    start, end = _span(query)
     marked = _names(index, query, "marked")
-    return cut(index, View(start, end, _int(query, "px", 1, MAX_PIXELS), rows, tuple(marked)))
+    axis = collapse_unrecorded(index) if query.get("collapse") == "1" else TO_SCALE
+    return cut(index, View(start, end, _int(query, "px", 1, MAX_PIXELS), rows, tuple(marked), axis))
+
+
+def _range(index: Index, diagnosis: Diagnosis | None, query: QueryParams) -> Any:
+    """Say what the time from ``start`` to ``end`` (ns) went into."""
+    return explain_range(index, diagnosis, _span(query))
 
 
 def _event(index: Index, diagnosis: Diagnosis | None, query: QueryParams) -> Any:
@@ -110,6 +118,13 @@ def _names(index: Index, query: QueryParams, key: str) -> list[int]:
     return [number for number in numbers if number < len(index.names)]
 
 
+def _span(query: QueryParams) -> tuple[int, int]:
+    start, end = _time(query, "start"), _time(query, "end")
+    if end <= start:
+        raise OptionsError("The end of a view must be after its start.")
+    return start, end
+
+
 def _time(query: QueryParams, key: str) -> int:
     return _int(query, key, -_LIMIT_NS, _LIMIT_NS)
 
@@ -124,4 +139,4 @@ def _int(query: QueryParams, key: str, low: int, high: int) -> int:
     return number
 
 
-_QUESTIONS = {"view": _view, "event": _event, "next": _next, "search": _search}
+_QUESTIONS = {"view": _view, "event": _event, "next": _next, "range": _range, "search": _search}

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from pipeline_lab.analysis.timeline.arrangement import arrange_lanes
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES
-from pipeline_lab.analysis.timeline.view import arrange_lanes, opening_stretch, profile_windows
+from pipeline_lab.analysis.timeline.shown_axis import collapse_unrecorded
+from pipeline_lab.analysis.timeline.view import profile_windows
 from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared import state
@@ -18,13 +20,15 @@ from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 0.5
 REDRAW_S = 3.0
+SCRIPTS = ("timeline", "time_axis", "gestures", "panels", "paint", "minimap")
+"""The canvas' code, put together in this order."""
 _attempts = Attempts()
 _HERE = Path(__file__)
 _canvas = st.components.v2.component(
     "pipeline_lab_timeline",
     html=_HERE.with_name("timeline.html").read_text(encoding="utf-8"),
     css=_HERE.with_name("timeline.css").read_text(encoding="utf-8"),
-    js="\n".join(_HERE.with_name(name).read_text(encoding="utf-8") for name in ("timeline.js", "paint.js")),
+    js="\n".join(_HERE.with_name(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
 )
 
 
@@ -64,6 +68,7 @@ def show_so_far(folder: RunFolder) -> None:
 
 
 def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bool) -> None:
+    axis = collapse_unrecorded(index)
     _canvas(
         key="timeline",
         data={
@@ -73,9 +78,9 @@ def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bo
             "classes": _classes(index),
             "start": index.start_ns,
             "end": max(index.end_ns, index.start_ns + 1),
-            "opening": opening_stretch(index),
-            "view": jump.asked_view(),
-            "pick": jump.asked_pick(),
+            "breaks": axis.breaks.tolist(),
+            "room": axis.room_ns,
+            "asked": jump.asked_place(),
         },
         on_section_change=jump.go_back,
     )

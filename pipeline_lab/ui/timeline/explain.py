@@ -11,9 +11,11 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.iterator_places import place_of
 from pipeline_lab.analysis.tf_data.written_words import say_calls
+from pipeline_lab.analysis.timeline.arrangement import title_lanes
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
-from pipeline_lab.analysis.timeline.look import FoundEvent, rank_operations, step_at
+from pipeline_lab.analysis.timeline.look import FoundEvent, NameTime, rank_operations, step_at
+from pipeline_lab.analysis.timeline.range_sums import ClassTime, RangeSums, sum_range
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -34,7 +36,7 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dic
     title, facts, section = _describe(index, diagnosis, found)
     meanwhile = None
     if lane.kind in (LaneKind.DEVICE, LaneKind.WAITS, LaneKind.STEPS) and CLASSES[found.event_class] != "busy":
-        meanwhile = _rank(index, diagnosis, found)
+        meanwhile = _rank(index, diagnosis, [lane.host], (found.start_ns, found.end_ns))
     return {
         "lane": found.lane,
         "layer": found.layer,
@@ -68,7 +70,12 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> t
         case LaneKind.DEVICE:
             title = f"Idle gap of {length}: {class_name(name)}"
             return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Topic.GAPS
-    facts = [("Lasts", length), ("Thread", lane.label), *_place(index, found), ("Kind", class_name(name))]
+    facts = [
+        ("Lasts", length),
+        ("Thread", title_lanes(index)[found.lane]),
+        *_place(index, found),
+        ("Kind", class_name(name)),
+    ]
     full = index.names[found.name]
     facts += [("Full name", full)] if full != index.labels[found.name] else []
     facts += [("Written as", words) for words in _written_as(diagnosis, full)]
@@ -156,27 +163,73 @@ def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-def _rank(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
-    """Rank what the host's threads did; a wait is not explained by the events that wait."""
-    lane = index.lanes[found.lane]
-    ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)
-    if ranked is None:
-        return {"note": TOO_MANY, "rows": []}
+def _rank(index: Index, diagnosis: Diagnosis | None, hosts: list[str], span: tuple[int, int]) -> dict[str, Any]:
+    """Rank what the threads of hosts did; a wait is not explained by the events that wait."""
+    ranked: list[NameTime] = []
+    for host in hosts:
+        found = rank_operations(index, host, span, ALL_ROLES)
+        if found is None:
+            return {"note": TOO_MANY, "rows": []}
+        ranked += found
+    ranked.sort(key=lambda one: -one.self_ns)
     useful = [one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT)]
+    titles = title_lanes(index)
     rows = [
         {
             "name": " · ".join([index.labels[one.name], *_written_as(diagnosis, index.names[one.name])]),
-            "thread": index.lanes[one.lane].label,
+            "thread": titles[one.lane],
             "time": format_duration(one.self_ns),
-            "share": _percent(one.self_ns, found.duration_ns),
+            "share": _percent(one.self_ns, span[1] - span[0]),
             "calls": format_count(one.calls),
         }
         for one in useful[:MAX_OPERATIONS]
     ]
-    note = "" if rows else "The threads of this host recorded nothing here."
+    note = "" if rows else "The threads recorded nothing here."
     if len(useful) > len(rows):
         note = f"{len(useful) - len(rows)} more names took less. Over 100 % means several threads at once."
     return {"note": note, "rows": rows}
+
+
+def explain_range(index: Index, diagnosis: Diagnosis | None, span: tuple[int, int]) -> dict[str, Any]:
+    """Say what a stretch of time went into, as plain values: a title, facts, the sums by cause, ranked operations."""
+    sums = sum_range(index, span)
+    hosts = list(dict.fromkeys(lane.host for lane in index.lanes if lane.kind is LaneKind.THREAD))
+    waits = [
+        (
+            class_name(CLASSES[one.event_class]).capitalize(),
+            f"{format_count(one.events)} ×, {format_duration(one.time_ns)}",
+        )
+        for one in sums.waits
+    ]
+    recorded = f", {format_duration(sums.recorded_ns)} of it recorded" if sums.recorded_ns < sums.span_ns else ""
+    of = "The device's time" if sums.devices == 1 else f"Time of {sums.devices} devices, added up"
+    return {
+        "start": span[0],
+        "end": span[1],
+        "title": f"Range of {format_duration(sums.span_ns)}{recorded}",
+        "facts": [("Starts", f"{format_duration(span[0])} into the run"), *_range_steps(sums), *waits],
+        "sums": {"caption": f"{of}, by cause", "rows": [_sum_row(one, sums) for one in sums.by_cause]},
+        "meanwhile": _rank(index, diagnosis, hosts, span),
+    }
+
+
+def _range_steps(sums: RangeSums) -> Facts:
+    if sums.steps is None:
+        return [("Steps", "none")]
+    first, last, count = sums.steps
+    return [("Steps", first if count == 1 else f"{first} to {last} ({format_count(count)})")]
+
+
+def _sum_row(one: ClassTime, sums: RangeSums) -> dict[str, Any]:
+    name, whole_ns = CLASSES[one.event_class], sums.recorded_ns * sums.devices
+    return {
+        "class": one.event_class,
+        "name": f"idle: {class_name(name)}" if name in set(GapCause) else class_name(name),
+        "part": one.time_ns / max(1, whole_ns),
+        "time": format_duration(one.time_ns),
+        "share": _percent(one.time_ns, whole_ns),
+        "calls": format_count(one.events),
+    }
 
 
 def _share(part_ns: int, whole_ns: int) -> str:

@@ -16,6 +16,8 @@ SECTION, VIEW, PICK, STAGE = "section", "view", "pick", "stage"
 """Query parameters: the open tab; the stretch of time as ``START-END`` in ns; the chosen event; the chosen stage, the consumer
 being 1.
 """
+RANGE, MARKS = "range", "marks"
+"""The chosen range as ``START-END``; the marked ones, with commas between."""
 
 
 def to_place(place: str) -> None:
@@ -23,9 +25,10 @@ def to_place(place: str) -> None:
 
     For use in callbacks.
     """
-    kept, gone = (PICK, VIEW) if "@" in place else (VIEW, PICK)
+    kept = PICK if "@" in place else VIEW
+    for name in {VIEW, PICK, RANGE} - {kept}:
+        st.query_params.pop(name, None)
     st.query_params[kept] = place
-    st.query_params.pop(gone, None)
     to_tab(TITLE)
 
 
@@ -76,9 +79,6 @@ def go_back() -> None:
         to_tab(str(section))
 
 
-def asked_view() -> str:
-    return st.query_params.get(VIEW, "")
-
-
-def asked_pick() -> str:
-    return st.query_params.get(PICK, "")
+def asked_place() -> dict[str, str]:
+    """Return what the link says of the timeline: its view, the chosen event or range, the marks; empty where it says nothing."""
+    return {name: st.query_params.get(name, "") for name in (VIEW, PICK, RANGE, MARKS)}

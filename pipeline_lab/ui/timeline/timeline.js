@@ -1,5 +1,5 @@
-// The timeline: asks the app for what fits the screen, paints it, and follows mouse, fingers and keys.
-// `start`, `end` and all times are ns on the run's axis.
+// The timeline: asks the app for what fits the screen, and paints it. `start`, `end` and all times are ns on the run's axis.
+// Other files of this folder follow: the axis, what mouse, fingers and keys do, what stands below, how it looks, the minimap.
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".timeline")
   if (root.timeline) root.timeline.update(data)
@@ -9,58 +9,72 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => root.timeline.unwatch()
 }
 
-const AXIS = 22, LABEL = 16, ROW = 15, GAP = 5, MAX_HEIGHT = 620, FEW_LAYERS = 5, SETTLE_MS = 40
+const RULER = 22, STEPS = 16, LABEL = 16, ROW = 15, GAP = 5, MAX_HEIGHT = 620, FEW_LAYERS = 5, SETTLE_MS = 30
 const SHORTEST_NS = 50
 
 class Timeline {
   constructor(root, data) {
     this.root = root
     this.find = (name) => root.querySelector(name)
-    this.canvas = this.find("canvas")
+    this.canvas = this.find(".scene")
+    this.minimap = this.find(".minimap")
     this.scroller = this.find(".scroller")
-    Object.assign(this, { expanded: new Set(), all: false, marked: [], tile: null, chosen: null, cursor: 0, names: {} })
-    this.pointers = new Map()
+    Object.assign(this, { expanded: new Set(), all: false, collapsed: true, marked: [], tile: null, chosen: null, range: null, names: {} })
+    Object.assign(this, { cursor: 0, pointers: new Map(), asking: {}, marks: spans(data.asked.marks) })
     this.update(data)
-    const [from, to] = (data.view.match(/^(-?\d+)-(-?\d+)$/) ?? []).slice(1).map(Number)
-    this.setView(from ?? data.opening[0], to ?? data.opening[1], false)
+    const [view] = spans(data.asked.view), [range] = spans(data.asked.range)
+    this.setView(view?.start ?? data.start, view?.end ?? data.end, false)
     this.listen()
-    if (data.pick) this.choose(`event?pick=${encodeURIComponent(data.pick)}`, from === undefined)
+    this.showMarks()
+    if (range) this.chooseRange(range.start, range.end)
+    if (data.asked.pick) this.choose(`event?pick=${encodeURIComponent(data.asked.pick)}`, !view)
   }
 
   update(data) {
     const moved = this.data && this.data.url !== data.url
     this.data = data
     this.colors = data.classes.map((one) => one.color)
-    if (moved) this.tile = null
+    if (moved) this.tile = this.overview = null
     const hidden = data.lanes.filter((lane) => !lane.shown).length
     this.find(".all").hidden = !hidden
     this.find(".all span").textContent = `All threads (${hidden} more)`
+    this.find(".collapse").hidden = !data.breaks.length
     this.find(".legend").replaceChildren(...data.classes.filter((one) => one.used).map((one) => {
-      const swatch = element("i")
-      swatch.style.background = one.color
       const item = element("li")
-      item.append(swatch, one.title)
+      item.append(swatch(one.color), one.title)
       return item
     }))
     this.arrange()
-    if (this.start !== undefined) { this.paint(); this.ask() }
+    this.setAxis()
+    if (this.start !== undefined) this.setView(this.start, this.end, false)
+  }
+
+  setAxis() {
+    this.axis = new TimeAxis(this.collapsed ? this.data.breaks : [], this.data.room)
+    this.overview = null
   }
 
   watch() {
     this.observer ??= new ResizeObserver(() => { this.paint(); this.ask() })
     this.observer.observe(this.scroller)
+    this.hear ??= (event) => this.onDocumentKey(event)
+    document.addEventListener("keydown", this.hear)
   }
 
   unwatch() {
     this.observer?.disconnect()
+    document.removeEventListener("keydown", this.hear)
     clearTimeout(this.waiting)
+    this.waiting = 0
+    this.release()
   }
 
   // Lanes and rows with their places from top to bottom.
   arrange() {
     this.lanes = []
     this.rows = []
-    let top = AXIS
+    this.head = RULER + (this.data.lanes.some((lane) => lane.kind === "steps") ? STEPS : 0)
+    let top = this.head
     for (const lane of this.data.lanes) {
       if (!lane.shown && !this.all) continue
       const layers = this.expanded.has(lane.lane) ? lane.layers : Math.min(lane.layers, FEW_LAYERS)
@@ -77,34 +91,59 @@ class Timeline {
   }
 
   get width() { return this.scroller.clientWidth }
-  timeAt(x) { return this.start + (x / this.width) * (this.end - this.start) }
-  xOf(time) { return ((time - this.start) / (this.end - this.start)) * this.width }
+  timeAt(x) { return this.axis.time(this.drawnStart + (x / this.width) * (this.drawnEnd - this.drawnStart)) }
+  xOf(time) { return this.xOfDrawn(this.axis.drawn(time)) }
+  xOfDrawn(drawn) { return ((drawn - this.drawnStart) / (this.drawnEnd - this.drawnStart)) * this.width }
   rowAt(y) { return this.rows.find((row) => y >= row.top && y < row.top + ROW) }
+  rowOf({ lane, layer }) { return this.rows.findIndex((row) => row.lane.lane === lane && row.layer === layer) }
 
-  setView(start, end, remember = true) {
-    const { start: first, end: last } = this.data
-    const span = Math.min(Math.max(end - start, SHORTEST_NS), (last - first) * 1.1)
-    const wanted = (start + end - span) / 2, margin = 0.05 * span
-    this.start = Math.round(Math.min(Math.max(wanted, first - margin), Math.max(first - margin, last + margin - span)))
-    this.end = Math.max(this.start + 1, Math.round(this.start + span))
+  setView(start, end, remember = true) { this.setDrawn(this.axis.drawn(start), this.axis.drawn(end), remember) }
+
+  // Show a stretch of the drawn axis, but not much more than all of it.
+  setDrawn(start, end, remember = true) {
+    const first = this.axis.drawn(this.data.start), last = this.axis.drawn(this.data.end)
+    const span = Math.min(Math.max(end - start, SHORTEST_NS), (last - first) * 1.1), margin = 0.05 * span
+    const wanted = (start + end - span) / 2
+    const from = Math.min(Math.max(wanted, first - margin), Math.max(first - margin, last + margin - span))
+    this.start = Math.round(this.axis.time(from))
+    this.end = Math.max(this.start + 1, Math.round(this.axis.time(from + span)))
+    this.drawnStart = this.axis.drawn(this.start)
+    this.drawnEnd = this.axis.drawn(this.end)
     this.find(".tip").hidden = true  // it described the previous view
     this.paint()
     this.ask()
-    const whole = first < this.start || last > this.end
-    this.find(".range").textContent = `${duration(this.end - this.start)} from ${duration(this.start)}` +
-      (whole ? ` of ${duration(last - first)} in all` : "; the whole run")
+    this.say(this.viewText())
     if (remember) this.remember({ view: `${this.start}-${this.end}` })
   }
 
+  viewText() {
+    const { start, end } = this.data, off = this.axis.within(start, end).reduce((sum, one) => sum + one.end - one.start, 0)
+    const all = off ? `${duration(end - start)} in all, ${duration(end - start - off)} of it recorded` : `${duration(end - start)} in all`
+    const whole = start < this.start || end > this.end
+    return whole ? `${duration(this.end - this.start)} from ${duration(this.start)}, of ${all}` : `The whole run: ${all}`
+  }
+
+  say(text) { this.find(".range").textContent = text }
+
   zoom(factor, x = this.width / 2) {
-    const at = this.timeAt(x), span = Math.max(SHORTEST_NS, (this.end - this.start) * factor)
-    const start = at - (x / this.width) * span
-    this.setView(start, start + span)
+    const span = this.drawnEnd - this.drawnStart, at = this.drawnStart + (x / this.width) * span
+    const wanted = Math.max(SHORTEST_NS, span * factor), start = at - (x / this.width) * wanted
+    this.setDrawn(start, start + wanted)
   }
 
   pan(share) {
-    const by = (this.end - this.start) * share
-    this.setView(this.start + by, this.end + by)
+    const by = (this.drawnEnd - this.drawnStart) * share
+    this.setDrawn(this.drawnStart + by, this.drawnEnd + by)
+  }
+
+  showWhole() { this.setView(this.data.start, this.data.end) }
+
+  // Fit the chosen range or event, with a margin; without either the whole run.
+  fit() {
+    const found = this.range ?? this.chosen
+    if (!found) return this.showWhole()
+    const start = this.axis.drawn(found.start), end = this.axis.drawn(found.end), margin = Math.max(end - start, SHORTEST_NS) * 0.25
+    this.setDrawn(start - margin, end + margin)
   }
 
   // The address keeps view and choice, so that it can be sent to others; Streamlit reads it when the page runs again.
@@ -122,33 +161,55 @@ class Timeline {
     }, 250)
   }
 
+  // One question at a time: while the view moves, each answer is followed by the next question.
   ask() {
-    clearTimeout(this.waiting)
-    this.waiting = setTimeout(() => this.fetchView(), SETTLE_MS)
+    this.stale = true
+    this.waiting ||= setTimeout(async () => {
+      this.stale = false
+      try {
+        await this.fetchView()
+      } finally {
+        this.waiting = 0
+        if (this.stale) this.ask()
+      }
+    }, SETTLE_MS)
   }
 
   async fetchView() {
-    const [start, end, width] = [this.start, this.end, Math.round(this.width)]
+    const { start, end, drawnStart, drawnEnd, axis } = this, width = Math.round(this.width), asked = performance.now()
     if (!width) return
     const { scrollTop } = this.scroller
     const rows = this.rows.filter(({ top }) => top + ROW > scrollTop && top < scrollTop + this.visible)
-    const query = new URLSearchParams({
-      start, end, px: Math.min(width, 4000), rows: rows.map(({ lane, layer }) => `${lane.lane}.${layer}`).join(","),
-      marked: this.marked.join(","),
-    })
-    const asked = performance.now()
-    const answer = await this.get(`view?${query}`)
-    if (!answer) return
+    const [answer] = await Promise.all([this.getView("view", start, end, rows, this.marked), this.fetchOverview(width)])
+    if (!answer || axis !== this.axis) return
     Object.assign(this.names, answer.names)
-    this.tile = { start, end, width, rows: new Map(answer.rows.map((row) => [`${row.lane}.${row.layer}`, ready(row)])) }
+    this.tile = { start, end, drawnStart, drawnEnd, steps: answer.steps, rows: new Map(answer.rows.map((row) => [`${row.lane}.${row.layer}`, ready(row)])) }
     this.paint()
     this.root.dataset.tile = `${start}-${end}`
     this.root.dataset.viewMs = (performance.now() - asked).toFixed(1)
   }
 
-  async get(path) {
-    const kind = path.split("?")[0]
-    this.asking ??= {}
+  // The minimap's rows over the whole run, asked for once and after each change of the width or the axis.
+  async fetchOverview(width) {
+    if (this.overview?.width === width) return
+    const { start, end } = this.data, { axis } = this
+    const devices = this.data.lanes.filter((lane) => lane.kind === "device")
+    const lanes = (devices.length ? devices : this.data.lanes.filter((lane) => lane.shown && lane.kind !== "windows")).slice(0, 3)
+    const answer = await this.getView("overview", start, end, lanes.map((lane) => ({ lane, layer: 0 })), [])
+    if (answer && axis === this.axis) {
+      this.overview = { width, start, end, drawnStart: axis.drawn(start), drawnEnd: axis.drawn(end), rows: answer.rows.map(ready) }
+    }
+  }
+
+  getView(kind, start, end, rows, marked) {
+    const query = new URLSearchParams({
+      start, end, px: Math.min(Math.round(this.width), 4000), collapse: this.collapsed ? 1 : 0,
+      rows: rows.map(({ lane, layer }) => `${lane.lane}.${layer}`).join(","), marked: marked.join(","),
+    })
+    return this.get(`view?${query}`, kind)
+  }
+
+  async get(path, kind = path.split("?")[0]) {
     this.asking[kind]?.abort()
     const control = (this.asking[kind] = new AbortController())
     try {
@@ -157,27 +218,29 @@ class Timeline {
       if (!reply.ok) throw new Error(answer.error)
       return answer
     } catch (error) {
-      if (error.name !== "AbortError") this.find(".range").textContent = error.message || "The app does not respond."
+      if (error.name !== "AbortError") this.say(error.message || "The app does not respond.")
       return null
     }
   }
 
   async choose(path, zoom = false) {
-    const found = await this.get(path)
-    if (!found) return
+    const found = await this.get(path, "choice")
+    if (!found) return false
     this.chosen = found
-    if (!this.rows.some(({ lane, layer }) => lane.lane === found.lane && layer === found.layer)) this.reveal(found)
-    this.cursor = this.rows.findIndex(({ lane, layer }) => lane.lane === found.lane && layer === found.layer)
+    this.range = null
+    if (this.rowOf(found) < 0) this.reveal(found)
+    this.cursor = this.rowOf(found)
     this.showRow()
-    const span = Math.max(found.end - found.start, SHORTEST_NS)
-    if (zoom) this.setView(found.start - 2 * span, found.end + 2 * span)
+    const start = this.axis.drawn(found.start), end = this.axis.drawn(found.end), span = Math.max(end - start, SHORTEST_NS)
+    if (zoom) this.setDrawn(start - 2 * span, end + 2 * span)
     else if (found.end < this.start || found.start > this.end) {
-      const half = (this.end - this.start) / 2, middle = (found.start + found.end) / 2
-      this.setView(middle - half, middle + half)
+      const half = (this.drawnEnd - this.drawnStart) / 2, middle = (start + end) / 2
+      this.setDrawn(middle - half, middle + half)
     }
-    this.describe()
-    this.remember({ pick: found.pick })
+    this.describe(found)
+    this.remember({ pick: found.pick, range: null })
     this.paint()
+    return true
   }
 
   reveal(found) {
@@ -188,43 +251,44 @@ class Timeline {
     this.arrange()
   }
 
-  letGo() {
+  // Choose a stretch of time and say what it went into; while it is still being drawn only say how long it is.
+  async chooseRange(start, end, isDone = true) {
+    const [from, to] = [start, end].sort((a, b) => a - b).map((at) => Math.round(Math.min(Math.max(at, this.data.start), this.data.end)))
+    this.range = { start: Math.min(from, to - 1), end: to }
     this.chosen = null
+    this.paint()
+    this.say(`Range: ${duration(this.range.end - this.range.start)} from ${duration(this.range.start)}`)
+    if (!isDone) return
+    const { range } = this
+    this.remember({ pick: null, range: `${range.start}-${range.end}` })
+    const found = await this.get(`range?start=${range.start}&end=${range.end}`, "choice")
+    if (found && this.range === range) this.describe(found)
+  }
+
+  letGo() {
+    this.chosen = this.range = null
+    this.asking.choice?.abort()
     this.find(".details").replaceChildren()
-    this.remember({ pick: null })
+    this.remember({ pick: null, range: null })
     this.paint()
   }
 
-  describe() {
-    const { title, facts, meanwhile, section } = this.chosen
-    const list = element("dl")
-    for (const [name, value] of facts) list.append(element("dt", name), element("dd", value))
-    const parts = [element("h3", title), list]
-    if (meanwhile?.rows.length) parts.push(operations(meanwhile.rows))
-    if (meanwhile?.note) parts.push(element("p", meanwhile.note, "help"))
-    const actions = element("div", "", "actions")
-    const zoom = element("button", "Zoom to it")
-    zoom.onclick = () => this.zoomToChosen()
-    actions.append(zoom)
-    if (section && this.data.sections) {
-      const back = element("button", `Back to ${section}`)
-      back.onclick = () => this.goBack(section)
-      actions.append(back)
-    }
-    this.find(".details").replaceChildren(...parts, actions)
-  }
-
-  zoomToChosen() {
-    if (!this.chosen) return
-    const { start, end } = this.chosen, margin = Math.max(end - start, SHORTEST_NS) * 0.25
-    this.setView(start - margin, end + margin)
+  // Mark the chosen range or event, or else the moment under the pointer; what is marked already is marked no longer.
+  mark() {
+    const at = Math.round(this.pointerX === undefined ? (this.start + this.end) / 2 : this.timeAt(this.pointerX))
+    const { start, end } = this.range ?? this.chosen ?? { start: at, end: at }
+    const kept = this.marks.filter((one) => one.start !== start || one.end !== end)
+    this.marks = kept.length < this.marks.length ? kept : [...kept, { start, end }].slice(-26)
+    this.showMarks()
+    this.remember({ marks: this.marks.map((one) => `${one.start}-${one.end}`).join(",") })
+    this.paint()
   }
 
   step(back) {
     const row = this.rows[this.cursor]
     if (!row) return
     const isHere = this.chosen && this.chosen.lane === row.lane.lane && this.chosen.layer === row.layer
-    const time = isHere ? this.chosen.start : Math.round((this.start + this.end) / 2)
+    const time = isHere ? this.chosen.start : Math.round(this.timeAt(this.width / 2))
     this.choose(`next?place=${row.lane.lane}.${row.layer}&time=${time}&back=${back ? 1 : 0}`)
   }
 
@@ -232,7 +296,7 @@ class Timeline {
     this.cursor = Math.min(Math.max(this.cursor + by, 0), this.rows.length - 1)
     this.showRow()
     const { lane, layer } = this.rows[this.cursor]
-    this.find(".range").textContent = `Row: ${laneTitle(lane)}${lane.layers > 1 ? `, level ${layer + 1}` : ""}`
+    this.say(`Row: ${laneTitle(lane)}${lane.layers > 1 ? `, level ${layer + 1}` : ""}`)
     this.paint()
   }
 
@@ -240,7 +304,7 @@ class Timeline {
     const row = this.rows[this.cursor]
     if (!row) return
     const { scrollTop } = this.scroller
-    if (row.top - LABEL - AXIS < scrollTop) this.scroller.scrollTop = row.top - LABEL - AXIS
+    if (row.top - LABEL - this.head < scrollTop) this.scroller.scrollTop = row.top - LABEL - this.head
     else if (row.top + ROW > scrollTop + this.visible) this.scroller.scrollTop = row.top + ROW - this.visible
   }
 
@@ -251,147 +315,12 @@ class Timeline {
     this.ask()
   }
 
-  async search(words) {
-    const list = this.find(".matches")
-    const found = words.trim() ? await this.get(`search?words=${encodeURIComponent(words.trim())}`) : { names: [], shown: [] }
-    if (!found) return
-    list.hidden = !words.trim()
-    list.replaceChildren(...found.shown.map((one) => {
-      const button = element("button")
-      button.type = "button"
-      button.append(element("span", one.label), element("small", one.text))
-      button.onclick = () => {
-        for (const other of list.querySelectorAll("button")) other.setAttribute("aria-pressed", other === button)
-        this.mark([one.number])
-        this.jumpToMatch(false)
-      }
-      const item = element("li")
-      item.append(button)
-      return item
-    }))
-    if (!found.names.length && words.trim()) list.append(element("li", "No event names match."))
-    else if (found.names.length > found.shown.length) list.append(element("li", `${found.names.length - found.shown.length} more names.`))
-    this.mark(found.names)
-  }
-
-  mark(names) {
-    this.marked = names.slice(0, 100)
-    for (const name of [".previous", ".next"]) this.find(name).disabled = !names.length
-    this.ask()
-  }
-
-  jumpToMatch(back) {
-    if (!this.marked.length) return
-    const time = this.chosen ? this.chosen.start : back ? this.end : this.start
-    this.choose(`next?marked=${this.marked.join(",")}&time=${Math.round(time)}&back=${back ? 1 : 0}`)
-  }
-
-  listen() {
-    const on = (name, type, act, options) => this.find(name).addEventListener(type, act, options)
-    on(".in", "click", () => this.zoom(0.5))
-    on(".out", "click", () => this.zoom(2))
-    on(".whole", "click", () => this.setView(this.data.start, this.data.end))
-    on(".next", "click", () => this.jumpToMatch(false))
-    on(".previous", "click", () => this.jumpToMatch(true))
-    on(".words", "input", (event) => {
-      const words = event.target.value
-      clearTimeout(this.typing)
-      this.typing = setTimeout(() => this.search(words), 200)
-    })
-    on(".words", "keydown", (event) => { if (event.key === "Enter") this.jumpToMatch(event.shiftKey) })
-    on(".all input", "change", (event) => { this.all = event.target.checked; this.arrange(); this.paint(); this.ask() })
-    on(".scroller", "scroll", () => { this.paint(); this.ask() })
-    on(".scroller", "wheel", (event) => this.onWheel(event), { passive: false })
-    on(".scroller", "pointerdown", (event) => this.onDown(event))
-    on(".scroller", "pointermove", (event) => this.onMove(event))
-    on(".scroller", "pointerup", (event) => this.onUp(event))
-    on(".scroller", "pointercancel", (event) => this.pointers.delete(event.pointerId))
-    on(".scroller", "pointerleave", () => { this.find(".tip").hidden = true })
-    on(".scroller", "dblclick", () => this.zoomToChosen())
-    on(".scroller", "keydown", (event) => this.onKey(event))
-  }
-
-  place(event) {
-    const box = this.scroller.getBoundingClientRect()
-    return { x: event.clientX - box.left, y: event.clientY - box.top + this.scroller.scrollTop }
-  }
-
-  onWheel(event) {
-    if (!event.ctrlKey && this.root.getRootNode().activeElement !== this.scroller) return
-    event.preventDefault()
-    const { x } = this.place(event)
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / this.width)
-    else this.zoom(Math.exp(Math.max(-400, Math.min(400, event.deltaY)) * 0.002), x)
-  }
-
-  onDown(event) {
-    if (event.button) return
-    this.scroller.setPointerCapture(event.pointerId)
-    this.pointers.set(event.pointerId, { ...this.place(event), clientY: event.clientY, start: this.start, end: this.end, scrollTop: this.scroller.scrollTop })
-    this.moved = false
-  }
-
-  onMove(event) {
-    const from = this.pointers.get(event.pointerId), to = this.place(event)
-    if (!from) return this.hover(event, to)
-    const others = [...this.pointers].filter(([id]) => id !== event.pointerId)
-    if (others.length) {  // two fingers: their distance is the zoom
-      const [, other] = others[0]
-      this.zoom(Math.max(10, Math.abs(from.x - other.x)) / Math.max(10, Math.abs(to.x - other.x)), (to.x + other.x) / 2)
-      Object.assign(from, { x: to.x })
-      this.moved = true
-      return
-    }
-    const dx = to.x - from.x, dy = event.clientY - from.clientY
-    if (!this.moved && Math.hypot(dx, dy) < 4) return
-    this.moved = true
-    this.scroller.classList.add("dragging")
-    const by = (-dx / this.width) * (from.end - from.start)
-    this.setView(from.start + by, from.end + by)
-    if (event.pointerType === "mouse") this.scroller.scrollTop = from.scrollTop - dy
-  }
-
-  onUp(event) {
-    const from = this.pointers.get(event.pointerId)
-    this.pointers.delete(event.pointerId)
-    this.scroller.classList.remove("dragging")
-    if (!from || this.moved) return
-    const { x, y } = this.place(event)
-    const label = this.lanes.find((lane) => y >= lane.top && y < lane.top + LABEL)
-    if (label && label.layers > FEW_LAYERS) return this.toggleLayers(label)
-    const row = this.rowAt(y)
-    if (!row) return
-    this.cursor = this.rows.indexOf(row)
-    const tolerance = Math.ceil((1.5 / this.width) * (this.end - this.start))
-    this.choose(`event?place=${row.lane.lane}.${row.layer}&time=${Math.round(this.timeAt(x))}&tolerance=${tolerance}`)
-  }
-
-  onKey(event) {
-    const acts = {
-      ArrowLeft: () => this.pan(-0.15), ArrowRight: () => this.pan(0.15), ArrowUp: () => this.moveCursor(-1),
-      ArrowDown: () => this.moveCursor(1), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
-      Home: () => this.setView(this.data.start, this.data.end), Enter: () => this.zoomToChosen(), ".": () => this.step(false),
-      ",": () => this.step(true), Escape: () => this.letGo(),
-      e: () => this.rows[this.cursor] && this.toggleLayers(this.rows[this.cursor].lane),
-    }
-    const act = acts[event.key]
-    if (!act || event.ctrlKey || event.metaKey || event.altKey) return
-    event.preventDefault()
-    act()
-  }
-
-  hover(event, { x, y }) {
-    const tip = this.find(".tip"), row = this.rowAt(y)
-    const content = row && this.tile?.rows.get(`${row.lane.lane}.${row.layer}`)
-    const text = content && tipText(content, this, x)
-    tip.hidden = !text
-    if (!text) return
-    tip.textContent = text
-    tip.style.left = `${Math.min(event.clientX + 12, window.innerWidth - 240)}px`
-    tip.style.top = `${event.clientY + 14}px`
-  }
-
   paint() {
-    if (this.start !== undefined && this.width) paintTimeline(this)
+    if (this.start === undefined || !this.width) return
+    paintTimeline(this)
+    paintMinimap(this)
   }
 }
+
+// `START-END,…` in ns.
+const spans = (text) => [...(text ?? "").matchAll(/(-?\d+)-(-?\d+)(,|$)/g)].map(([, start, end]) => ({ start: +start, end: +end }))

@@ -1,6 +1,7 @@
 """The index of a hand-made run: its lanes, what a view shows, what single events and stretches of time are."""
 
 import base64
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.timeline.arrangement import arrange_lanes
 from pipeline_lab.analysis.timeline.build import build_index
-from pipeline_lab.analysis.timeline.index import open_index
+from pipeline_lab.analysis.timeline.index import Group, open_index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, rank_operations, search
-from pipeline_lab.analysis.timeline.view import LEVELS, View, arrange_lanes, cut, opening_stretch, profile_windows
+from pipeline_lab.analysis.timeline.view import LEVELS, MAX_BYTES, MAX_PIXELS, MAX_ROWS, View, cut, profile_windows
 from tests.support.recorded_run import write_run
 from tests.support.timelines import MS, READER, make_timeline, write_trace
 from tests.support.xspace import XSpace
@@ -36,9 +38,45 @@ def cells(row) -> list[tuple[str, int]]:
 def test_lanes_stand_in_a_readable_order(index):
     arranged = arrange_lanes(index)
     assert [lane["kind"] for lane in arranged] == ["windows", "steps", "waits", "device", "thread", "thread"]
-    assert [lane["role"] for lane in arranged[-2:]] == ["training", "tf.data"]
     assert all(lane["shown"] for lane in arranged)
-    assert {lane["label"]: lane["layers"] for lane in arranged[-2:]} == {"python": 2, READER: 2}
+    named = {lane["title"]: lane["layers"] for lane in arranged[-2:]}
+    assert named == {"python (training thread)": 2, "tf_data_private_threadpool (mostly Map)": 2}
+    assert index.lanes[arranged[-1]["lane"]].label == READER
+
+
+def test_threads_of_one_name_are_told_apart_the_busiest_first(tmp_path):
+    space = XSpace()
+    host = space.plane("/host:CPU")
+    host.line("python", line_id=1).event("train", 0, 100, step_num=0, _r=1)
+    for number, (op, length) in enumerate((("Cast", 10), ("DecodeJpeg", 60), ("Pad", 30))):
+        host.line(f"tf_data_private_threadpool/{number}", line_id=2 + number).event(f"map/a:{op}", 5, length)
+    path = space.write(tmp_path / "host.xplane.pb")
+    (tmp_path / "index").mkdir()
+    build_index(path, diagnose(path), tmp_path / "index")
+    titles = [lane["title"] for lane in arrange_lanes(open_index(tmp_path / "index")) if lane["kind"] == "thread"]
+    assert titles[1:] == [
+        "tf_data_private_threadpool 1 of 3 (mostly DecodeJpeg)",
+        "tf_data_private_threadpool 2 of 3 (mostly Pad)",
+        "tf_data_private_threadpool 3 of 3 (mostly Cast)",
+    ]
+
+
+def test_streams_and_devices_are_named_by_their_device_in_its_order(index):
+    lanes = tuple(
+        replace(index.lanes[0], kind=kind, host="a", label=label, group=group)
+        for kind, label, group in (
+            (LaneKind.DEVICE, "/device:GPU:10", ""),
+            (LaneKind.DEVICE, "/device:GPU:2", ""),
+            (LaneKind.STREAM, "Stream #7(Compute)", "/device:GPU:10"),
+            (LaneKind.STREAM, "Stream #7(Compute)", "/device:GPU:2"),
+        )
+    )
+    assert [lane["title"] for lane in arrange_lanes(replace(index, lanes=lanes))] == [
+        "GPU:2: busy and idle by cause",
+        "GPU:10: busy and idle by cause",
+        "GPU:2 Stream #7(Compute)",
+        "GPU:10 Stream #7(Compute)",
+    ]
 
 
 def test_few_events_are_shown_one_by_one(index):
@@ -74,7 +112,8 @@ def test_marked_events_are_found_in_a_view(index):
     reader = lane_of(index, LaneKind.THREAD, "tf_data")
     names = tuple(search(index, "decode jpeg"))
     row = cut(index, View(0, 200 * MS, 200, ((reader, 1),), names))["rows"][0]
-    assert row["marks"] == [5, 105]
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(row["marks"]), np.uint8))
+    assert np.flatnonzero(bits).tolist() == [5, 105]
 
 
 def test_an_unknown_row_shows_nothing(index):
@@ -172,8 +211,21 @@ def test_windows_lie_one_after_another_as_in_the_diagnosis(tmp_path):
     first, second = profile_windows(index)
     assert first == (0, 200 * MS)
     assert second[1] - second[0] == 200 * MS
-    assert opening_stretch(index) == (0, index.end_ns), "most of it was recorded"
-    assert opening_stretch(replace(index, end_ns=2000 * MS)) == first, "400 of 2000 ms were"
+
+
+def test_a_view_is_never_large_whatever_it_shows(index):
+    rows, each = MAX_ROWS, 100
+    start = np.arange(each, dtype=np.int64) * 1_000_000_007
+    groups = {
+        (row, 0): (
+            Group(row, 0, 0, start, np.arange(each + 1) * 123_456_789, np.arange(each, dtype=np.uint32) + row * each),
+        )
+        for row in range(rows)
+    }
+    long = tuple("\u30c6\u30f3\u30bd\u30eb" * 30 + str(number) for number in range(rows * each))
+    large = replace(index, groups={**groups, **index.groups}, names=long, labels=long)
+    view = View(0, int(start[-1]), MAX_PIXELS, tuple(groups), tuple(range(100)))
+    assert len(json.dumps(cut(large, view), ensure_ascii=False, separators=(",", ":")).encode()) <= MAX_BYTES
 
 
 def test_the_host_of_a_window_is_the_diagnosis_host_where_the_trace_has_none(tmp_path):

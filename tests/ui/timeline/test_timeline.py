@@ -66,6 +66,7 @@ def test_a_view_comes_uncompressed_and_for_its_rows_only(opened):
         ("start=a&end=5&px=10&rows=", "start must be a whole number"),
         ("start=0&end=5&px=100000&rows=", "px must lie between"),
         ("start=0&end=5&px=10&rows=../etc", "is not a row"),
+        ("start=0&end=5&px=10&rows=99999999.1", "is not a row"),
         ("start=0&end=5&px=10&rows=" + ",".join(["0.0"] * 999), "At most"),
     ],
 )
@@ -93,6 +94,19 @@ def test_events_are_found_by_place_name_and_link(opened):
     lane, layer = event["lane"], event["layer"]
     assert get(f"{url}/event?place={lane}.{layer}&time={event['start'] + 1}&tolerance=0") == event
     assert get(f"{url}/next?place={lane}.{layer}&time={event['start']}&back=1") is None
+
+
+def test_a_range_says_what_it_went_into(opened):
+    found = get(f"{opened[1]}/range?start={20 * MS}&end={120 * MS}")
+    assert found["title"] == "Range of 100 ms"
+    assert dict(found["facts"])["Steps"] == "0 to 1 (2)"
+    assert [(row["name"], row["time"], row["share"]) for row in found["sums"]["rows"]] == [
+        ("idle: input wait", "60 ms", "60 %"),
+        ("busy", "40 ms", "40 %"),
+    ]
+    assert sum(row["part"] for row in found["sums"]["rows"]) == pytest.approx(1)
+    assert found["meanwhile"]["rows"][0]["name"] == "model/add:AddV2"
+    assert "after its start" in get(f"{opened[1]}/range?start=5&end=5", 400)["error"]
 
 
 def explained(timeline, text: str):
