@@ -48,6 +48,7 @@ class Entry:
         start, until: The text is taken from the first line that contains ``start`` up to the one that contains ``until``.
         replace: Our substitutions, pairs of text.
         changes: Candidates for what helps most.
+        given_set: The set that it belongs to, where its name does not tell: ``fresh`` for those that were chosen after all rules were set.
     """
 
     name: str
@@ -63,11 +64,12 @@ class Entry:
     until: str
     replace: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
+    given_set: str = ""
 
     @property
     def set(self) -> str:
-        """Thresholds and rules are set on ``tune``; ``score`` judges them, and is looked at once."""
-        return ("tune", "score")[hashlib.sha256(self.name.encode()).digest()[0] % 2]
+        """Thresholds and rules are set on ``tune``; ``score`` and ``fresh`` judge them, and are looked at once."""
+        return self.given_set or ("tune", "score")[hashlib.sha256(self.name.encode()).digest()[0] % 2]
 
     def text(self, sources: Path, change: Change | None = None, *, epochs: int) -> str:
         """Return the patched script.
@@ -88,7 +90,7 @@ class Entry:
         return IMPORT + text.replace("$EPOCHS", str(epochs))
 
 
-def read_entries(names: list[str] | None = None, chosen: str = "both") -> list[Entry]:
+def read_entries(names: list[str] | None = None, chosen: str = "all") -> list[Entry]:
     """Return the scripts, those of a set or whose name contains one of the texts."""
     found = [
         _entry(table)
@@ -98,7 +100,7 @@ def read_entries(names: list[str] | None = None, chosen: str = "both") -> list[E
     return [
         entry
         for entry in found
-        if chosen in ("both", entry.set) and (not names or any(name in entry.name for name in names))
+        if chosen in ("all", entry.set) and (not names or any(name in entry.name for name in names))
     ]
 
 
@@ -119,6 +121,7 @@ def _entry(table: dict) -> Entry:
         changes=tuple(
             Change(change["name"], change["kind"], _pairs(change["replace"])) for change in table.get("change", ())
         ),
+        given_set=table.get("set", ""),
     )
 
 

@@ -235,7 +235,7 @@ def print_table(marks: list[Mark]) -> None:
 
 
 def print_shares(marks: list[Mark]) -> None:
-    for name in ("tune", "score"):
+    for name in ("tune", "score", "fresh"):
         own = [one for one in marks if one.set == name]
         if not own:
             continue

@@ -7,6 +7,7 @@ such as whether a function also takes whole batches, is left to the proof.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from pipeline_lab.pipeline.changes import (
     Risk,
     SetArgument,
     SetTraining,
+    Value,
 )
 from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe
 
@@ -41,15 +43,22 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 
 _SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
 """Calls at the end of a chain that hand the same elements on."""
-_ENDLESS_OR_MIXED = frozenset(
-    {"repeat", "shuffle", "shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"}
-)
+_MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
 """Calls that a cache of the whole data cannot stand behind."""
-_WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset"})
+_OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
+"""Operations of which only the proof tells whether they give the same each time."""
+_WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
 """Calls whose work a cache saves."""
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 WORKERS = 4
+
+
+class Doubt(Enum):
+    """What may make the elements of a call others in each epoch: file names or a library's examples that are shuffled, or Python."""
+
+    ORDER = "order"
+    PYTHON = "python"
 
 
 @dataclass(frozen=True)
@@ -83,17 +92,45 @@ class Chain:
         """Return all that a call's dataset is made of, itself and what functions return included."""
         return tuple(self.recipe.upstream(call.number))
 
+    @cached_property
+    def ends(self) -> tuple[DatasetCall, ...]:
+        """The calls behind which the user can put another: those that they wrote, and the last one of each library's function."""
+        found = []
+        for call in self.calls:
+            after = self.consumer(call)
+            is_last = after is None or after.is_direct
+            if call.is_understood and call.place is not None and (call.is_direct or is_last):
+                found.append(call)
+        return tuple(found)
+
     def is_pure(self, call: DatasetCall) -> bool:
         """Say whether a call and all before it give the same elements each time, and those end."""
-        return not any(
-            each.stateful
-            or each.python
-            or not each.is_understood
-            or each.method in _ENDLESS_OR_MIXED
-            or each.method == "from_generator"
-            or (each.method == "list_files" and each.arguments.get("shuffle") is not False)
-            for each in self.upstream(call)
-        )
+        return self.doubts(call) == frozenset()
+
+    def doubts(self, call: DatasetCall) -> frozenset["Doubt"] | None:
+        """Say what may make the elements of a call others in each epoch; None where something certainly does, or they do not end."""
+        found: set[Doubt] = set()
+        for each in self.upstream(call):
+            if not each.is_understood or each.method in _MIXED or any(op not in _OF_PYTHON for op in each.stateful):
+                return None
+            if each.is_direct and each.method in ("shuffle", "repeat"):  # a cache belongs before them
+                return None
+            if each.method == "shuffle" or (each.method == "list_files" and each.arguments.get("shuffle") is not False):
+                found.add(Doubt.ORDER)
+            if each.python or each.stateful or each.method == "from_generator":
+                found.add(Doubt.PYTHON)
+        return frozenset(found) if self._is_finite(call) else None
+
+    def _is_finite(self, call: DatasetCall) -> bool:
+        """Say whether the elements of a call end; those of Python do where they were read to their end."""
+        if call.method == "repeat" and call.arguments.get("count") in (None, -1):
+            return False
+        if call.method in ("take", "take_while"):
+            return True
+        if call.method == "from_generator" and self.use.iterators < 2:
+            return False
+        below = [self._is_finite(self.recipe.call(number)) for number in call.inputs]
+        return any(below) if call.method == "zip" else all(below)
 
 
 @dataclass(frozen=True)
@@ -199,12 +236,19 @@ def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
             )
 
 
-def _cache_place(chain: Chain) -> DatasetCall | None:
-    """Return the last call behind which a cache may stand; None if there is none, or one is there already."""
+def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> DatasetCall | None:
+    """Return the last call behind which a cache may stand; None if there is none, or one is there already.
+
+    Args:
+        chain: Behind the dataset.
+        doubts: That are left to the user or the proof; exactly these.
+    """
     if any(call.method in ("cache", "snapshot") for call in chain.calls):
         return None
-    legal = [call for call in chain.direct if chain.is_pure(call) and call.method not in _SIZED]
-    if not any(call.method in _WORTH_KEEPING for call in legal):
+    legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in _SIZED | {"repeat"}]
+    if not legal:  # a library's function may end with a prefetch
+        legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
+    if not legal or not any(each.method in _WORTH_KEEPING for each in chain.upstream(legal[-1])):
         return None
     later = chain.calls[chain.calls.index(legal[-1]) :]
     return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
@@ -213,23 +257,36 @@ def _cache_place(chain: Chain) -> DatasetCall | None:
 def _cache(chain: Chain) -> Iterator[RewritePlace]:
     place = _cache_place(chain)
     if place is not None:
-        yield RewritePlace(
-            place,
-            (Insert(place.number, "cache"),),
-            f"Cache the elements after {said_at(place)} in memory.",
-            ("All of them stay in memory from the first epoch on; only later epochs get faster.",),
-        )
+        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster.")
 
 
 def _disk_cache(chain: Chain) -> Iterator[RewritePlace]:
     place = _cache_place(chain)
     if place is not None:
-        yield RewritePlace(
-            place,
-            (Insert(place.number, "cache", {"filename": "pipeline-cache"}),),
-            f"Cache the elements after {said_at(place)} in files beside the script.",
-            ("The files have to be deleted when the data or the functions before them change.",),
-        )
+        also = "The files have to be deleted when the data or the functions before them change."
+        yield _keep(place, "in files beside the script", {"filename": "pipeline-cache"}, also)
+
+
+def _cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
+    """What shuffles inside of a library's function, or file names: a cache keeps the order of the first epoch."""
+    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
+    if place is not None:
+        also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
+        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+
+
+def _cache_python(chain: Chain) -> Iterator[RewritePlace]:
+    """Whether Python gives the same each time only the proof can tell, or whoever wrote it."""
+    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.PYTHON}))
+    if place is not None:
+        python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))
+        also = f"Where {python or 'its Python'} draws at random or shuffles, every epoch then sees the draws of the first one."
+        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+
+
+def _keep(place: DatasetCall, where: str, arguments: dict[str, Value], *also: str) -> RewritePlace:
+    edits = (Insert(place.number, "cache", arguments),)
+    return RewritePlace(place, edits, f"Cache the elements after {said_at(place)} {where}.", also)
 
 
 def _cache_slip(chain: Chain) -> Iterator[RewritePlace]:
@@ -377,6 +434,14 @@ _DECLARED = (
         _disk_cache,
     ),
     Rewrite(
+        "cache-python",
+        "Cache what Python makes",
+        "Later epochs do without the Python before the cache, which has to make the same in each.",
+        Effect.NOTHING,
+        Risk.HIGH,
+        _cache_python,
+    ),
+    Rewrite(
         "cache-slip",
         "Cache before repeat",
         "A cache after an endless repeat is never complete.",
@@ -415,6 +480,14 @@ _DECLARED = (
         Effect.ORDER,
         Risk.SOME,
         _interleave_files,
+    ),
+    Rewrite(
+        "cache-shuffled",
+        "Cache what was shuffled before",
+        "Later epochs skip all that is before the cache, and keep the order of the first one.",
+        Effect.ORDER,
+        Risk.SOME,
+        _cache_shuffled,
     ),
     Rewrite(
         "any-order",

@@ -204,7 +204,12 @@ class _Writer:
             source, node, call = self._find(after)
             self._check_shared(call, method, arguments)
         except RefusedError:
-            if method != "prefetch" or self._use is None or after != self._use.call:
+            inside = not self._recipe.call(after).is_direct
+            if inside and method == "cache" and (taken := self._consumer(after)) is not None:
+                self._insert_at_consumer(taken, method, arguments)
+                return
+            is_end = self._use is not None and after == self._use.call
+            if not is_end or (method != "prefetch" and not (inside and method == "cache")):
                 raise
             self._insert_at_use(method, arguments)  # where the dataset is read, it is this one dataset
             return
@@ -230,6 +235,20 @@ class _Writer:
                 raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
         if others and method not in ("prefetch", "cache"):
             raise RefusedError(f"{call.place} makes several datasets.")
+
+    def _consumer(self, number: int) -> DatasetCall | None:
+        """Return the call of the user's that takes a dataset on its way to where it is read."""
+        upstream = () if self._use is None else self._recipe.upstream(self._use.call)
+        return next((call for call in upstream if call.inputs == (number,) and call.is_direct), None)
+
+    def _insert_at_consumer(self, taken: DatasetCall, method: str, arguments: Mapping[str, Value]) -> None:
+        """Write a call of what a library's function returned where the user's next call takes it."""
+        source, node, call = self._find(taken.number)
+        self._check_shared(call, method, arguments)
+        if not isinstance(node.func, cst.Attribute):
+            raise RefusedError(f"{call.place} takes the dataset through something else than its name.")
+        end = source.span(node.func.value)[1]
+        self._splice(source, end, end, _call_text(source, method, arguments))
 
     def _insert_at_use(self, method: str, arguments: Mapping[str, Value]) -> None:
         use = self._use

@@ -1,5 +1,6 @@
 """The registry of rewrites: each says all that is asked, applies where it should and can be written."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ CASES: dict[str, tuple[str, str]] = {
     "batch-first": (".range(8).map(f).batch(2)", ".range(8).batch(2).map(f)"),
     "cache": (".range(8).map(f).shuffle(4)", ".range(8).map(f).cache().shuffle(4)"),
     "disk-cache": (".range(8).map(f).repeat()", '.range(8).map(f).cache("pipeline-cache").repeat()'),
+    "cache-shuffled": (".list_files(p).map(f).batch(2)", ".list_files(p).map(f).batch(2).cache()"),
     "cache-slip": (".range(8).map(f).repeat().cache()", ".range(8).map(f).cache().repeat()"),
     "shuffle-first": (".range(8).map(f).shuffle(4)", ".range(8).shuffle(4).map(f)"),
     "steps-per-execution": ('.range(8)\nmodel.compile("adam")', '.range(8)\nmodel.compile("adam", steps_per_execution=8)'),
@@ -49,7 +51,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     assert rewrite.why.endswith(".")
     assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
     assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
-    assert key in CASES or key == "workers", "a case shows where it applies"
+    assert key in CASES or key in ("workers", "cache-python"), "a case shows where it applies"
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -107,6 +109,34 @@ def _random(call: DatasetCall) -> DatasetCall:
     from dataclasses import replace
 
     return replace(call, stateful=("RandomUniform",))
+
+
+INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}
+
+
+@pytest.mark.parametrize("after", ["", ".map(augment)"])
+def test_what_a_library_made_is_cached_where_the_script_takes_it(after: str) -> None:
+    text, recipe = recipe_of(f".range(8).filter(f).shuffle(4).batch(2){after}")
+    inside = [replace(call, **INSIDE) if call.method != "map" else replace(call, stateful=("RandomUniform",)) for call in recipe.calls]
+    recipe = replace(recipe, calls=tuple(inside))
+    change = next(change for change in find_changes(recipe) if change.rewrite == "cache-shuffled")
+    assert change.effect is Effect.ORDER
+    assert "image_dataset_from_directory(…)" in change.words
+    edited = edit_sources(recipe, [change], {PATH: text})
+    assert edited.texts[PATH] == (text.replace(after, f".cache(){after}") if after else text.replace("fit(ds)", "fit(ds.cache())"))
+    assert not [each for each in find_changes(recipe) if each.rewrite == "cache"]
+
+
+@pytest.mark.parametrize(("passes", "keys"), [(1, set()), (3, {"cache-python"})])
+def test_what_python_makes_is_cached_at_ones_own_risk_once_it_was_seen_to_end(passes: int, keys: set[str]) -> None:
+    text, recipe = recipe_of(".from_generator(g).shuffle(8).batch(2)", from_generator={"stateful": ("PyFunc",)})
+    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=passes),))
+    found = [change for change in find_changes(recipe) if "cache" in change.rewrite]
+    assert {change.rewrite for change in found} == keys
+    assert all(change.risk is Risk.HIGH and change.also for change in found)
+    if found:
+        after = edit_sources(recipe, found, {PATH: text}).texts[PATH]
+        assert after == text.replace(".shuffle", ".cache().shuffle")
 
 
 def test_threads_are_offered_for_a_py_dataset() -> None:

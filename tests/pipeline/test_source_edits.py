@@ -206,7 +206,7 @@ def test_a_file_that_changed_and_one_that_is_not_python_are_refused() -> None:
 def test_what_a_library_makes_cannot_be_edited_but_where_it_is_read_can() -> None:
     text = f"{HEAD}ds = images_of(folder).batch(2)\nmodel.fit(ds, epochs=2)\n"
     recipe = written_recipe(text, batch={"is_direct": False})
-    assert "inside of a library" in refused(text, Insert(1, "cache"), recipe=recipe)
+    assert "inside of a library" in refused(text, Insert(1, "repeat"), recipe=recipe)
     assert written(text, Insert(1, *PREFETCH), recipe=recipe) == text.replace(
         "fit(ds", "fit(ds.prefetch(tf.data.AUTOTUNE)"
     )

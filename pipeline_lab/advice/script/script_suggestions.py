@@ -35,16 +35,16 @@ WEIGHTS = {Risk.LOW: 1.0, Risk.SOME: 1.5, Risk.HIGH: 3.0}
 """What a gain is divided by before suggestions are ordered by it."""
 
 FIXES: dict[InputCause, tuple[str, ...]] = {
-    InputCause.SOURCE: ("interleave", "parallel-interleave", "cache", "disk-cache"),
+    InputCause.SOURCE: ("interleave", "parallel-interleave", "cache", "cache-shuffled", "disk-cache"),
     InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
     InputCause.POOL_BOUND: ("batch-first",),
-    InputCause.CPU_BOUND: ("cache", "batch-first", "disk-cache"),
+    InputCause.CPU_BOUND: ("cache", "cache-shuffled", "batch-first", "disk-cache"),
     InputCause.ORDERING: ("any-order",),
-    InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map"),
+    InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map", "cache-python"),
     InputCause.PYTHON_WAITS: ("workers",),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
-    InputCause.EPOCH_START: ("shuffle-first", "cache", "disk-cache"),
+    InputCause.EPOCH_START: ("shuffle-first", "cache", "cache-shuffled", "cache-python", "disk-cache"),
 }
 """The rewrites that fix a cause, the best first; where none applies, the cause's own words stand alone."""
 
@@ -84,7 +84,7 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
         in_words: What the verdict suggests without a model, the cause's own words first.
     """
     changes = find_changes(case.recipe)
-    fixes = [*_fixes(case, changes)]
+    fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
         fixes.insert(0, busy)
@@ -96,7 +96,10 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     taken = {one.change for one in head}
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
     others.sort(key=lambda pair: -pair[0])
-    return tuple([*head, *(suggestion for _, suggestion in others)][:MOST])
+    rest = [suggestion for _, suggestion in others]
+    is_shared = case.verdict.verdict_class is VerdictClass.HOST_CONTENTION  # what to take off the cores is said by a line first
+    ordered = [*rest, *head] if is_shared and rest else [*head, *rest]
+    return tuple(ordered[:MOST])
 
 
 def _fixes(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:
@@ -150,7 +153,7 @@ def _is_done(case: ScriptCase, change: Change) -> bool:
 
 def _is_about(case: ScriptCase, change: Change) -> bool:
     """Say whether a change touches the blamed stage: a cache, a prefetch and the training do wherever they are."""
-    if change.rewrite in ("cache", "disk-cache", "prefetch", "workers", "pool") or not case.blamed:
+    if "cache" in change.rewrite or change.rewrite in ("prefetch", "workers", "pool") or not case.blamed:
         return True
     touched = {change.call, *(getattr(edit, "before", None) for edit in change.edits)}
     return not touched.isdisjoint(case.blamed)

@@ -18,6 +18,8 @@ INTERLEAVE = (1, 2)
 """``INTERLEAVE_MANY`` and ``ASYNC_INTERLEAVE_MANY`` of TensorFlow's model.proto."""
 KNOWN_RATIO = (3, 4)
 """``KNOWN_RATIO`` and ``ASYNC_KNOWN_RATIO``."""
+REFILLED = frozenset({"Shuffle", "ShuffleAndRepeat"})
+"""Iterators that take a buffer full at the start of an epoch and hand it on long after what made it is gone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +120,9 @@ def visits_per_batch(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
     """Return the elements that each stage produces for one of the consumer's, shape (stages,).
 
     From the consumer down, a stage with a fixed ratio asks its input for that many; what an interleave reads comes
-    from one of its inputs each; for anything else the elements are counted. A stage that is not there all the time
-    (below a cache, in the first epoch alone) counts by the share of batches that were made while it was.
+    from one of its inputs each; for anything else the elements are counted. Inputs of the same names (of a zip) are one stage,
+    which is asked as often as they are many. A stage that is not there all the time (below a cache, in the first epoch alone)
+    counts by the share of batches that were made while it was; what fills a shuffle buffer is soon gone, but made all it hands on.
 
     Args:
         nodes: The rows.
@@ -131,7 +134,7 @@ def visits_per_batch(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
         if above >= 0:
             is_fixed, is_read_in_turn = node_class[above] in KNOWN_RATIO, node_class[above] in INTERLEAVE
             if is_fixed and ratio[above] > 0:
-                share = float(ratio[above])
+                share = float(ratio[above]) * _alike(nodes, stage)
             elif is_read_in_turn:
                 share = _share_of_turn(nodes, stage, rows)
             else:
@@ -172,8 +175,14 @@ def _counted_ratio(nodes: NodeRows, stage: int, rows: NDArray[np.bool_]) -> floa
     return 1.0
 
 
+def _alike(nodes: NodeRows, stage: int) -> float:
+    """Return the inputs of one node that are the same stage: a zip asks each of them for every element of its own."""
+    above = nodes.parent_row[(nodes.stage == stage) & (nodes.parent_row >= 0)]
+    return len(above) / len(np.unique(above)) if len(above) else 1.0
+
+
 def _presence(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
-    """Return the share of batches at whose sample each stage was there, shape (stages,)."""
+    """Return the share of batches for which each stage worked, shape (stages,): at whose sample it was there, or a buffer that it filled."""
     samples = len(nodes.times_ns)
     consumer = rows & (nodes.stage == 0)
     batches = np.bincount(nodes.sample[consumer], nodes.elements[consumer], minlength=samples)
@@ -181,4 +190,10 @@ def _presence(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
         return np.ones(len(nodes.paths))
     is_there = np.zeros((len(nodes.paths), samples), np.bool_)
     is_there[nodes.stage, nodes.sample] = True
-    return np.asarray(is_there @ batches / batches.sum())
+    seen = np.asarray(is_there @ batches / batches.sum())
+    worked = seen.copy()
+    for stage, above in enumerate(nodes.parents):
+        if above >= 0 and seen[above]:
+            is_buffered = seen[stage] and nodes.paths[above].rpartition(SEPARATOR)[2] in REFILLED
+            worked[stage] = worked[above] * (1.0 if is_buffered else seen[stage] / seen[above])
+    return worked

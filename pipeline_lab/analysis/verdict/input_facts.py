@@ -11,7 +11,7 @@ makes the job do with fewer cores than it keeps busy.
 from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.input.live_model import StageWork
-from pipeline_lab.analysis.input.model_nodes import SEPARATOR
+from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
 from pipeline_lab.analysis.input.pipeline_stages import join_stages, trace_path
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
@@ -22,9 +22,6 @@ from pipeline_lab.runs.run_documents import WrittenCall
 
 PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
 """Iterators that open one dataset for each file, shard or generator."""
-
-REFILLED = frozenset({"Shuffle", "ShuffleAndRepeat"})
-"""Iterators that hand on nothing until their buffer is full."""
 
 PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 

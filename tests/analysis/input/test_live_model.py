@@ -94,6 +94,29 @@ def test_what_stands_behind_a_full_cache_costs_nothing_any_more():
     assert stage(model, "MemoryCacheImpl").visits_per_batch == 1.0
 
 
+def test_a_zip_asks_each_of_its_inputs_of_the_same_kind():
+    def sample(batches: int) -> list[Node]:
+        return [
+            Node(1, -1, "Root", batches),
+            Node(2, 1, "Zip", batches),
+            Node(3, 2, "Map", batches, ms=2.0 * batches, place=0),
+            Node(4, 2, "Map", batches, ms=4.0 * batches, place=1),
+        ]
+
+    mapped = stage(measure((0, sample(0)), (1000, sample(10))), "Map")
+    assert (mapped.visits_per_batch, mapped.work_ns) == (2.0, 6.0 * MS)
+
+
+def test_what_filled_a_shuffle_buffer_made_all_that_it_hands_on():
+    def sample(batches: int, *filled: Node) -> list[Node]:
+        return [Node(1, -1, "Root", batches), Node(2, 1, "Shuffle", batches), *filled]
+
+    source = [Node(3, 2, "Map", 40, ms=80.0), Node(4, 3, "Range", 40, ms=40.0)]
+    model = measure((0, sample(0)), (1000, sample(10, *source)), (2000, sample(40)))
+    assert [(found.name, found.visits_per_batch) for found in model.stages[2:]] == [("Map", 1.0), ("Range", 1.0)]
+    assert stage(model, "Map").work_ns == 2.0 * MS
+
+
 def test_buffers_and_parallelism_are_means_over_time_and_their_changes_are_dated():
     def sample(threads: float, held: int) -> list[Node]:
         prefetch = Node(
