@@ -98,8 +98,8 @@ def _classes(
         return DISPATCH
     if lost < SMALL_PERCENT:
         return DEVICE | DISPATCH if gains.get("fewer-calls", 0.0) >= LARGE_PERCENT else DEVICE
-    if lost < LARGE_PERCENT:
-        return EITHER
+    if lost < LARGE_PERCENT:  # where more than that is Python between steps, it is the name of the job just as well
+        return EITHER | DISPATCH if gains.get("fewer-calls", 0.0) >= max(LARGE_PERCENT, lost) else EITHER
     waits = input_ms >= 0.8 * step_ms or (wait_ms or 0.0) >= (step_ms - compute_ms) / 2
     return INPUT if waits else SHARED
 

@@ -239,7 +239,7 @@ class InputCause(StrEnum):
 
     Attributes:
         clause: What a sentence about the job goes on with; ``{stage}`` stands for the blamed stage, ``{python}`` for the functions
-            of Python that it runs, in parentheses.
+            of Python that it runs, in parentheses, ``{source}`` for what fills its buffer.
         recommendation: What to try.
     """
 
@@ -325,7 +325,7 @@ class InputCause(StrEnum):
     )
     EPOCH_START = (
         "epoch-start",
-        ", because {stage} fills its buffer again at the start of each epoch",
+        ", because {stage} fills its buffer again at the start of each epoch{source}",
         Recommendation(
             "Shuffle before the expensive work (file names or records, not decoded examples), use a smaller shuffle buffer, or cache() before "
             "the shuffle; or repeat() inside the pipeline (with steps_per_epoch), so that buffers stay full.",
@@ -409,7 +409,7 @@ class VerdictClass(StrEnum):
         "nothing",
         "Input is not the limit: {device} is busy for {share} of each {step} step.",
         Recommendation(
-            "Look at the model, not the input: mixed precision, a larger batch, a faster device.",
+            "Look at the model, not the input: compile the step with XLA (jit_compile=True), mixed precision, a larger batch, a faster device.",
             "The next batch is ready before the step ends.",
         ),
         "good",

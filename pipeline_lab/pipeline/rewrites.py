@@ -257,7 +257,9 @@ def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Datase
 def _cache(chain: Chain) -> Iterator[RewritePlace]:
     place = _cache_place(chain)
     if place is not None:
-        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster.")
+        yield _keep(
+            place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster."
+        )
 
 
 def _disk_cache(chain: Chain) -> Iterator[RewritePlace]:

@@ -117,13 +117,18 @@ INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}
 @pytest.mark.parametrize("after", ["", ".map(augment)"])
 def test_what_a_library_made_is_cached_where_the_script_takes_it(after: str) -> None:
     text, recipe = recipe_of(f".range(8).filter(f).shuffle(4).batch(2){after}")
-    inside = [replace(call, **INSIDE) if call.method != "map" else replace(call, stateful=("RandomUniform",)) for call in recipe.calls]
+    inside = [
+        replace(call, **INSIDE) if call.method != "map" else replace(call, stateful=("RandomUniform",))
+        for call in recipe.calls
+    ]
     recipe = replace(recipe, calls=tuple(inside))
     change = next(change for change in find_changes(recipe) if change.rewrite == "cache-shuffled")
     assert change.effect is Effect.ORDER
     assert "image_dataset_from_directory(…)" in change.words
     edited = edit_sources(recipe, [change], {PATH: text})
-    assert edited.texts[PATH] == (text.replace(after, f".cache(){after}") if after else text.replace("fit(ds)", "fit(ds.cache())"))
+    assert edited.texts[PATH] == (
+        text.replace(after, f".cache(){after}") if after else text.replace("fit(ds)", "fit(ds.cache())")
+    )
     assert not [each for each in find_changes(recipe) if each.rewrite == "cache"]
 
 

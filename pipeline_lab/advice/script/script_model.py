@@ -130,6 +130,9 @@ def predict_change(
         if isinstance(edit, Insert) and edit.method == "with_options"
     ]
     threads = next((each for each in (pool_threads, *named) if isinstance(each, int)), run.pool_threads)
+    for edit in edits:
+        if isinstance(edit, SetTraining) and edit.name == "steps_per_execution" and isinstance(edit.value, int):
+            return _with_steps_at_once(run, edit.value)
     changed = replace(run, pool_threads=threads)
 
     def make(stages: Stages, assumed: Assumed) -> Stages | Unavailable:
@@ -143,6 +146,35 @@ def predict_change(
         return stages
 
     return _predict(run, changed, make)
+
+
+def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavailable:
+    """Predict a step of several that one call runs: the Python between calls is shared by them, and some of what launches them.
+
+    Nothing else of the step becomes shorter, its wait included, and the input has to keep up.
+    """
+    if run.between_ns is None:
+        return Unavailable(NOT_MEASURED.format(what="steps_per_execution"))
+    others = [
+        term for term in lay_out(run, run.stages, Assumed(run.other_cores)) if term.name not in (STEP, PROCESSOR, TURNS)
+    ]
+
+    def left(saved_ns: float) -> Term:
+        own = Term(STEP, run.step_ns - (1.0 - 1.0 / count) * saved_ns)
+        return max(own, *others[:1], key=lambda term: term.time_ns)
+
+    python_ns, launched_ns = run.between_ns
+    likely, high = (100.0 * (1.0 - left(saved_ns).time_ns / run.step_ns) for saved_ns in (python_ns, launched_ns))
+    error = LEAST_ERROR_PERCENT + run.noise_percent * max(0.0, likely / 100.0)
+    return ScriptPrediction(
+        step_ns=left(python_ns).time_ns,
+        terms=(left(python_ns),),
+        gain_percent=likely,
+        low_percent=likely / 2 - error,  # callbacks and progress bars are part of that Python, and some of it stays
+        high_percent=min(high + error, MOST_PERCENT),
+        quiet_percent=likely,
+        notes=tuple(_notes(run)),
+    )
 
 
 def predict_without(run: ScriptRun, calls: Sequence[int]) -> ScriptPrediction:
@@ -172,6 +204,12 @@ def _predict(
         if isinstance(stages, Unavailable):
             return stages
         outcomes.append(lay_out(changed, stages, assumed))
+    if run.ceiling_range_ns is not None:  # how much of the step the pipeline slows down is not known
+        least_ns, most_ns = run.ceiling_range_ns
+        for place, ceiling_ns in ((0, most_ns), (1, least_ns)):
+            made = make(run.stages, views[place])
+            assert not isinstance(made, Unavailable)
+            outcomes[place] = lay_out(replace(changed, ceiling_ns=ceiling_ns), made, views[place])
     low, high, _, likely = (100.0 * (1.0 - terms[0].time_ns / run.step_ns) for terms in outcomes)
     own_quiet_ns = lay_out(run, run.stages, Assumed(0.0))[0].time_ns
     gained = min(
@@ -183,7 +221,7 @@ def _predict(
         terms=tuple(outcomes[3]),
         gain_percent=likely,
         low_percent=min(low, likely) - error,
-        high_percent=min(max(high, likely) + error, run.most_gain_percent + error, MOST_PERCENT),
+        high_percent=min(max(high, likely) + error, max(run.most_gain_percent, high) + error, MOST_PERCENT),
         quiet_percent=100.0 * (1.0 - outcomes[2][0].time_ns / own_quiet_ns),
         notes=tuple(_notes(run)),
     )

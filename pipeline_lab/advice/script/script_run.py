@@ -26,6 +26,7 @@ class ScriptRun:
         stages: Of the pipeline that was trained on, each after the one that takes its elements.
         step_ns: End-to-end step.
         ceiling_ns: The step if its input were free.
+        ceiling_range_ns: What it may be, where the pipeline works beside the step on full cores; None where it is known better.
         cores: That the job may use.
         pool_threads: That run functions.
         other_cores: That others kept busy.
@@ -37,6 +38,8 @@ class ScriptRun:
         is_calibrated: The compute-only step was timed; else it is what is left of a step without its wait.
         busy_ns: What of a step computes, by the trace; None where no trace tells. Python in the pipeline holds up the rest, which
             belongs to Python too.
+        between_ns: Of a step, Python between TensorFlow's calls, and that with their launches too: what several steps in one call save;
+            None where no trace tells.
         python_computes: Python in the pipeline was seen to compute and not to wait, so that its lock holds up other calls.
         order_stall: Place of the stage whose finished elements wait for slower ones before them, if that holds the script up.
     """
@@ -55,6 +58,8 @@ class ScriptRun:
     cpu_factor: float = 1.0
     is_calibrated: bool = False
     busy_ns: float | None = None
+    between_ns: tuple[float, float] | None = None
+    ceiling_range_ns: tuple[float, float] | None = None
     python_computes: bool = False
     order_stall: int | None = None
 
@@ -92,18 +97,24 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
     step_cpu_ns = None if cpu_ns is None else max(0.0, cpu_ns - share * work_ns)
-    if (
-        isinstance(calibration, Unavailable)
-        and step_cpu_ns is not None
-        and _shares_cores(results, cpu_ns or 0.0, step_ns)
-    ):
-        left_ns = step_ns * step_cpu_ns / (cpu_ns or 1.0)  # what full cores would take without the pipeline's part
-        ceiling_ns = min(ceiling_ns, max(left_ns, ceiling_ns - share * work_ns / cores))
+    ceiling_range_ns = None
+    is_estimated = isinstance(calibration, Unavailable) and step_cpu_ns is not None
+    if is_estimated and _shares_cores(results, cpu_ns or 0.0, step_ns):
+        left_ns = (
+            step_ns * (step_cpu_ns or 0.0) / (cpu_ns or 1.0)
+        )  # what full cores would take without the pipeline's part
+        beside_ns = max(
+            0.0, share * work_ns - cores * max(0.0, step_ns - ceiling_ns)
+        )  # what it did while the step waited took nothing
+        least_ns = min(ceiling_ns, max(left_ns, ceiling_ns - beside_ns / cores))
+        ceiling_range_ns = (max(1.0, least_ns), max(1.0, ceiling_ns))
+        ceiling_ns = (least_ns + ceiling_ns) / 2  # a step that leaves cores idle at times loses less than all of it
     return ScriptRun(
         recipe=recipe,
         stages=stages,
         step_ns=step_ns,
         ceiling_ns=max(1.0, ceiling_ns),
+        ceiling_range_ns=ceiling_range_ns,
         cores=cores,
         pool_threads=pool_threads,
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
@@ -112,6 +123,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         noise_percent=noise,
         is_calibrated=not isinstance(calibration, Unavailable),
         busy_ns=_busy_ns(results, step_ns),
+        between_ns=_between_ns(results, step_ns),
         python_computes=results.verdict.cause == InputCause.PYTHON_BOUND,
         order_stall=_order_stall(results, stages),
     )
@@ -123,6 +135,14 @@ def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:
         return None
     computes_ns = breakdown.device_compute_ns + breakdown.device_copy_ns + breakdown.host_compute_ns
     return step_ns * computes_ns / breakdown.total_ns
+
+
+def _between_ns(results: Diagnosis, step_ns: float) -> tuple[float, float] | None:
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return None
+    python_ns, dispatch_ns = (step_ns * ns / breakdown.total_ns for ns in (breakdown.python_ns, breakdown.dispatch_ns))
+    return python_ns, python_ns + dispatch_ns
 
 
 def _shares_cores(results: Diagnosis, cpu_ns: float, step_ns: float) -> bool:

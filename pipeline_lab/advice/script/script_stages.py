@@ -1,8 +1,10 @@
 """The pipeline of a watched script as it ran: a tree of stages, what each takes for a batch, and the calls that made it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
+from pipeline_lab.analysis.input.model_nodes import REFILLED
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TracedStage
@@ -62,10 +64,32 @@ def read_stages(results: Diagnosis, recipe: Recipe, pool_threads: int) -> tuple[
     trained = recipe.trained
     calls = () if trained is None else tuple(recipe.upstream(trained.call))
     place = {stage.path: index for index, stage in enumerate(found)}
-    return tuple(
-        _stage(stage, place.get(stage.path.rpartition("::")[0]), numbers_of(stage.written, calls), pool_threads)
+    stages = tuple(
+        _stage(stage, place.get(_path_above(stage, place)), numbers_of(stage.written, calls), pool_threads)
         for stage in found
     )
+    return _with_all_that_was_buffered(stages)
+
+
+def _path_above(stage: PipelineStage, place: Mapping[str, int]) -> str:
+    """Return the path of the stage above; the model does not number a zip's inputs, which traces do."""
+    path = stage.path.rpartition("::")[0]
+    return path if path in place else next((each for each in place if plain_path(each) == path), path)
+
+
+def _with_all_that_was_buffered(stages: tuple[ScriptStage, ...]) -> tuple[ScriptStage, ...]:
+    """Count all that a shuffle hands on as made by what is upstream of it, though that worked at the epoch's beginning and was not seen."""
+    found = list(stages)
+    for place, stage in enumerate(found):
+        above = None if stage.parent is None else found[stage.parent]
+        if above is None or above.name not in REFILLED or not 0.0 < stage.visits < above.visits:
+            continue
+        more, mine = above.visits / stage.visits, {place}
+        for index, other in enumerate(found):
+            if index in mine or other.parent in mine:
+                mine.add(index)
+                found[index] = replace(other, work_ns=other.work_ns * more, visits=other.visits * more)
+    return tuple(found)
 
 
 def numbers_of(written: tuple[WrittenCall, ...], calls: tuple[DatasetCall, ...]) -> tuple[int, ...]:

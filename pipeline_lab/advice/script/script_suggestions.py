@@ -97,7 +97,9 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
     others.sort(key=lambda pair: -pair[0])
     rest = [suggestion for _, suggestion in others]
-    is_shared = case.verdict.verdict_class is VerdictClass.HOST_CONTENTION  # what to take off the cores is said by a line first
+    is_shared = (
+        case.verdict.verdict_class is VerdictClass.HOST_CONTENTION
+    )  # what to take off the cores is said by a line first
     ordered = [*rest, *head] if is_shared and rest else [*head, *rest]
     return tuple(ordered[:MOST])
 

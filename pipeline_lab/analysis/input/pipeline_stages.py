@@ -5,10 +5,12 @@ place: the names from the root down.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
+from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
 from pipeline_lab.errors import Unavailable
@@ -93,21 +95,41 @@ def _from_trace(
         return any(below.node == stage.node for below in tf_data.children(stage.number))
 
     batches = max((stage.elements for stage in tf_data.stages if stage.parent is None), default=0)
-    return tuple(
+    alike = Counter(plain_path(stage.path) for stage in tf_data.stages)
+    joined = tuple(
         _join(
             stage,
-            live.get(stage.path, []),
+            live.get(plain_path(stage.path), []),
+            alike[plain_path(stage.path)],
             () if is_wrapped(stage) else calls.get(stage.path, ()),
             None if caused is None else caused.get(stage.number, 0),
             batches or 1,
         )
         for stage in tf_data.stages
     )
+    return (*joined, *_outside_of_windows(joined, model, written))
+
+
+def _outside_of_windows(
+    traced: Sequence[PipelineStage], model: LiveModel | Unavailable, written: WrittenPipeline | Unavailable
+) -> Iterator[PipelineStage]:
+    """Yield the stages that worked in no window, as they had filled a shuffle buffer before."""
+    if isinstance(model, Unavailable):
+        return
+    traced_paths = {plain_path(stage.path) for stage in traced}
+    filling = {plain_path(stage.path) for stage in traced if stage.name in REFILLED}
+    calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, model.stages)
+    for work in model.stages:
+        path = trace_path(work.path)
+        if path not in traced_paths and path.rpartition(SEPARATOR)[0] in filling and work.work_ns:
+            filling.add(path)
+            yield replace(_from_model(work, calls.get(work.path, ())), path=path)
 
 
 def _join(
     stage: TracedStage,
     live: Sequence[StageWork],
+    alike: int,
     written: tuple[WrittenCall, ...],
     exposed_ns: int | None,
     batches: int,
@@ -123,8 +145,8 @@ def _join(
         depth=stage.path.count("::"),
         written=written,
         origin=stage.origin,
-        work_ns=sum(work.work_ns for work in live) if live else traced_work_ns,
-        visits_per_batch=live[0].visits_per_batch if live else stage.elements / batches,
+        work_ns=sum(work.work_ns for work in live) / alike if live else traced_work_ns,
+        visits_per_batch=live[0].visits_per_batch / alike if live else stage.elements / batches,
         exposed_ns=exposed_ns,
         element_bytes=sizes[0] if sizes else stage.bytes_per_element,
         parallelism=threads[0] if threads else stage.parallelism,
@@ -152,6 +174,11 @@ def _from_model(work: StageWork, written: tuple[WrittenCall, ...]) -> PipelineSt
         buffer_limit=work.buffer_limit,
         buffered_bytes=work.buffered_bytes,
     )
+
+
+def plain_path(path: str) -> str:
+    """Write a path of a trace without the numbers of inputs, as the model has it: inputs of the same names are one stage there."""
+    return re.sub(r"\[\d+\]", "", path)
 
 
 def trace_path(path: str) -> str:

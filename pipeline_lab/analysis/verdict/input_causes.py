@@ -88,6 +88,7 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
         overlap_gain(facts),
         is_clear=facts.blamed.share >= CLEAR_SHARE,
         calls=facts.blamed.calls,
+        filled_by=facts.blamed.filled_by,
     )
 
 

@@ -8,11 +8,12 @@ Where nothing works ahead, a step takes what its input takes and then the rest. 
 makes the job do with fewer cores than it keeps busy.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
-from pipeline_lab.analysis.input.pipeline_stages import join_stages, trace_path
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path, trace_path
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
@@ -45,6 +46,7 @@ class Blamed:
         calls: What the user wrote for it; none where that is not known.
         python_exposed_share: Part of the exposed wait that its Python fills, 0 to 1; None where no trace tells.
         calls_per_batch: Calls of its function for one batch; None where no trace tells.
+        filled_by: What the user wrote for the stage that works most to fill its buffer; none where it fills none, or nobody knows.
     """
 
     path: str
@@ -54,6 +56,7 @@ class Blamed:
     calls: tuple[WrittenCall, ...] = ()
     python_exposed_share: float | None = None
     calls_per_batch: float | None = None
+    filled_by: tuple[WrittenCall, ...] = ()
 
     @property
     def name(self) -> str:
@@ -188,10 +191,25 @@ def _starting_share(results: Results, waiting_share: float) -> float:
 def _refilled(results: Results, share: float) -> Blamed | None:
     """Return the stage that fills its buffer again in each epoch: the last shuffle; None where there is none."""
     stages = join_stages(results.tf_data, results.live_model, results.written)
-    for stage in () if isinstance(stages, Unavailable) else stages:
+    stages = () if isinstance(stages, Unavailable) else stages
+    for stage in stages:
         if stage.name in REFILLED:
-            return Blamed(stage.path, share, None, stage.traced)
+            return Blamed(stage.path, share, None, stage.traced, filled_by=_filled_by(stages, stage.path))
     return None
+
+
+def _filled_by(stages: Sequence[PipelineStage], path: str) -> tuple[WrittenCall, ...]:
+    """Return the calls of the stage upstream of a buffer that works most for it, if that is more than the stages at the buffer do."""
+    upstream = [stage for stage in stages if stage.path.startswith(f"{path}{SEPARATOR}") and stage.written]
+    most = max(upstream, key=lambda stage: _time_for_one(stage), default=None)
+    return () if most is None or not _time_for_one(most) else most.written
+
+
+def _time_for_one(stage: PipelineStage) -> float:
+    """Return the time that an element of a stage takes, with the calls that run at once, ns."""
+    if not stage.visits_per_batch:
+        return 0.0
+    return stage.work_ns / stage.visits_per_batch / max(1.0, stage.parallelism or 1.0)
 
 
 def _blame(
@@ -211,7 +229,8 @@ def _blame(
 def _calls(results: Results, path: str) -> tuple[WrittenCall, ...]:
     stages = join_stages(results.tf_data, results.live_model, results.written)
     found = () if isinstance(stages, Unavailable) else stages
-    return next((stage.written for stage in found if stage.path in (path, trace_path(path))), ())
+    same = (path, trace_path(path))
+    return next((stage.written for stage in found if stage.path in same or plain_path(stage.path) in same), ())
 
 
 def _python_exposed_share(pipeline: TfData | None, seen: TracedStage | None) -> float | None:

@@ -197,6 +197,7 @@ class Blame:
         overlap_gain: Share of the step that working ahead would save at best, 0 to 1; None where nobody knows.
         is_clear: Whether the stage fills most of the wait; a verdict on one that does not is less sure.
         calls: What the user wrote for the stage.
+        filled_by: What the user wrote for what fills its buffer, where that is why one waits for it.
     """
 
     stage: str | None = None
@@ -205,3 +206,4 @@ class Blame:
     overlap_gain: float | None = None
     is_clear: bool = True
     calls: tuple[WrittenCall, ...] = ()
+    filled_by: tuple[WrittenCall, ...] = ()

@@ -40,7 +40,7 @@ def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: 
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
         template, why = (
             template if losses.pace is None else PACE_SENTENCE,
-            clause.format(stage=stage, python=functions and f" in {functions}"),
+            clause.format(stage=stage, python=functions and f" in {functions}", source=_source(blame)),
         )
     elif kind is VerdictClass.HOST_CONTENTION:
         template = SHARED_CORES_SENTENCE if losses.is_estimated else template
@@ -56,6 +56,11 @@ def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: 
         pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
         alone="" if losses.pace is None else format_duration(losses.pace.step_ns),
     )
+
+
+def _source(blame: Blame) -> str:
+    """Name what fills the blamed stage's buffer."""
+    return f" with what {name_stage(blame.filled_by, '')} makes" if name_stage(blame.filled_by, "") else ""
 
 
 def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
@@ -210,7 +215,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         cause=cause,
         lost_percent=losses.by_class.get(kind),
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
-        calls=blame.calls,
+        calls=(*blame.calls, *blame.filled_by),
     )
 
 

@@ -24,6 +24,8 @@ from pipeline_lab.analysis.tf_data.tf_data import (
 from pipeline_lab.analysis.verdict.input_causes import CAUSE_RULES, find_blame
 from pipeline_lab.analysis.verdict.verdict import Blame
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import SourcePlace
+from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline, WrittenStage
 from tests.support import results
 
 MS = 1_000_000
@@ -114,6 +116,28 @@ def test_a_shuffle_that_fills_again_with_each_epoch_is_to_blame_for_waits_at_its
     assert (found.stage, found.cause) == ("Shuffle", "epoch-start")
     assert {one.name: one.value for one in found.evidence}["part of Shuffle"] == "75 % of the exposed wait"
     assert at_boundaries(0.2).cause == "under-parallel"
+
+
+def test_what_fills_a_shuffle_buffer_is_named_with_it():
+    path = "Root::Shuffle::ParallelMapV2::TensorSlice"
+    names = path.split("::")
+    chain = [stage(at, name, path="::".join(names[: at + 1]), node=f"{name}:{at}") for at, name in enumerate(names)]
+    chain[2] = replace(chain[2], **BUSY)
+    calls = [WrittenCall(text, SourcePlace("train.py", line, line, 4, 30, line)) for line, text in LINES]
+    written = tuple(
+        WrittenStage(f"{name}:{at}", f"{name}Dataset", None, {}, (at,) if at < 3 else (), call)
+        for at, (name, call) in enumerate(zip(names[1:], calls, strict=True), 1)
+    )
+    base = results.diagnosis(
+        tf_data=pipeline(*chain, blamed=2), job_load=SLEEPING, live_model=NO_MODEL, written=WrittenPipeline(written, 2)
+    )
+    phases = StepPhases((), EpochBoundaries(count=5, wait_ns=5 * SECOND_NS, share=0.5))
+    found = find_blame(replace(base, step_phases=phases, calibration=UNCALIBRATED), 0.6)
+    assert [str(call) for call in found.calls] == ["train.py:42 .shuffle(100)"]
+    assert [str(call) for call in found.filled_by] == ["train.py:41 .map(load)"]
+
+
+LINES = ((42, ".shuffle(100)"), (41, ".map(load)"), (40, "from_tensor_slices(files)"))
 
 
 def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
