@@ -22,6 +22,9 @@ BEGIN_S = 300.0
 """A run without a supervisor this long after its creation is lost; on a busy machine the start alone takes a minute."""
 
 
+RECORD = "run.json"
+
+
 class _Inside:
     """The name of something inside a run folder."""
 
@@ -38,7 +41,7 @@ class RunFolder:
 
     path: Path
 
-    record = _Inside("run.json")
+    record = _Inside(RECORD)
     source = _Inside("pipeline.py")
     """The pipeline's source as exported."""
     probed_source = _Inside("pipeline.probed.py")
@@ -112,20 +115,22 @@ def read_record(folder: RunFolder) -> RunRecord:
         StoreError: There is no record, or it is damaged.
     """
     try:
-        found = folder.record.stat()
-        document = _parse_record(folder.record, (found.st_ino, found.st_size, found.st_mtime_ns))
+        path = os.path.join(folder.path, RECORD)  # noqa: PTH118 (lists ask for thousands)
+        found = os.stat(path)  # noqa: PTH116
+        record = _parse_record(path, (found.st_ino, found.st_size, found.st_mtime_ns))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
-    record = replace(document, id=folder.id)  # also for a run that was copied or renamed by hand
     if record.status.state.is_live and (reason := _find_loss(folder, record.status)):
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))
     return record
 
 
-@lru_cache(maxsize=10_000)
-def _parse_record(path: Path, _version: tuple[int, int, int]) -> RunRecord:
+@lru_cache(maxsize=100_000)
+def _parse_record(path: str, _version: tuple[int, int, int]) -> RunRecord:
     """Read a record again only when its file changes, so that long lists of runs open at once."""
-    return RunRecord.from_json(path.read_text(encoding="utf-8"))
+    file = Path(path)
+    record = RunRecord.from_json(file.read_text(encoding="utf-8"))
+    return replace(record, id=file.parent.name)  # also for a run that was copied or renamed by hand
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:

@@ -20,7 +20,7 @@ import platformdirs
 from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.record import GONE, NewerRecordError, RunKind, RunRecord, RunState, RunStatus
-from pipeline_lab.runs.run_folder import RunFolder, end_run, read_record, update_record, write_record
+from pipeline_lab.runs.run_folder import RECORD, RunFolder, end_run, read_record, update_record, write_record
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import AnyRace
@@ -87,7 +87,7 @@ class RunStore:
                 f"{run_id[:80]!r} is not a run id; `pipeline-lab runs list` and the Runs page show the ids."
             )
         for root in filter(None, (self.root, self.samples)):
-            if (root / run_id / "run.json").is_file():
+            if os.path.isfile(os.path.join(root, run_id, RECORD)):  # noqa: PTH113, PTH118 (lists ask for thousands)
                 return RunFolder(root / run_id)
         raise StoreError(
             f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` and the Runs page show the runs."
@@ -136,7 +136,9 @@ class RunStore:
         return own + [record for record in bundled if record.id not in taken], unreadable
 
     def is_sample(self, run_id: str) -> bool:
-        return self.samples is not None and self.folder(run_id).path.parent == self.samples
+        if self.samples is None or run_id not in os.listdir(self.samples):  # noqa: PTH208 (lists ask for thousands)
+            return False
+        return self.folder(run_id).path.parent == self.samples
 
     def create(
         self,
@@ -294,15 +296,23 @@ def _read_all(root: Path | None) -> tuple[list[RunRecord], list[UnreadableRun]]:
     unreadable: list[UnreadableRun] = []
     if root is None or not root.is_dir():
         return records, unreadable
-    for entry in sorted(root.iterdir()):
+    for name in sorted(os.listdir(root)):  # noqa: PTH208 (there may be thousands)
+        if name.startswith("."):
+            continue
         try:
-            if not entry.name.startswith(".") and (entry / "run.json").is_file():
-                records.append(read_record(RunFolder(entry)))
-        except OSError as error:
-            unreadable.append(UnreadableRun(entry.name, f"{error.strerror}."))
+            records.append(read_record(RunFolder(root / name)))
         except StoreError as error:
-            unreadable.append(UnreadableRun(entry.name, str(error)))
+            if reason := _why_unreadable(root / name, error):
+                unreadable.append(UnreadableRun(name, reason))
     return records, unreadable
+
+
+def _why_unreadable(entry: Path, error: StoreError) -> str:
+    """Return why an entry of a store cannot be read, empty if it is not a run."""
+    try:
+        return str(error) if (entry / RECORD).is_file() else ""
+    except OSError as refused:
+        return f"{refused.strerror}."
 
 
 def describe_unreadable(unreadable: list[UnreadableRun]) -> str:

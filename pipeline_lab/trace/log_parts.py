@@ -135,7 +135,7 @@ _HOST_NAMES = 4
 
 def _named_host(data: ByteArray) -> str:
     """Return the host that an XSpace names, empty if it names none or is damaged; read without compiled code, which loads slowly."""
-    view = memoryview(data)
+    view = data.data
     with contextlib.suppress(DamagedMessageError):
         for field in read_fields(view, 0, len(view)):
             if field.number == _HOST_NAMES:

@@ -97,3 +97,15 @@ def test_what_is_not_known_is_a_dash(open_page, run_store):
     make_run(run_store, steps=0)
     app = open_page("runs")
     assert app.dataframe[0].proto.placeholder == "–"
+
+
+def test_a_list_does_not_ask_the_disk_again_for_what_no_longer_changes(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path / "cache"))
+    folder = make_run(store)
+    SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
+    for path in (folder.steps, folder.analysis / "diagnosis.json"):
+        os.utime(path, (1.0, 1.0))
+    (before,) = cache.summaries([folder])
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "fingerprint", lambda _: pytest.fail("it was asked again"))
+        assert cache.summaries([folder]) == [before]

@@ -15,9 +15,9 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
-from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import RaceEvent, read_events
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.ui.serving import access
@@ -95,20 +95,36 @@ def _kept_in(file: Path) -> dict[str, list[Any]]:
     return {}
 
 
+_settled: dict[Path, RunSummary] = {}
+"""Whole summaries of runs that no longer change, so that a list of thousands need not ask the disk for each of them."""
+
+
 def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
+    if (settled := _settled.get(folder.path)) is not None:
+        return settled
     steps, told = folder.steps, folder.events if folder.blocks.exists() else folder.analysis / DOCUMENT
     has_steps = steps.exists()
     prints = (fingerprint(steps), fingerprint(told))
     key = f"{ANALYSIS_VERSION} {folder.path} {prints}"
     with contextlib.suppress(KeyError, TypeError, ValueError):  # not kept, or damaged
         step_ms, wait_percent, verdict, course = kept[key]
-        return RunSummary(step_ms, wait_percent, verdict, tuple(course))
+        return _note(folder, RunSummary(step_ms, wait_percent, verdict, tuple(course)))
     result = _of_run(steps, prints[0]) if has_steps else _of_traces(folder.path, prints[1])
     result = replace(result, verdict=_verdict(told, prints[1]))
     newest_ns = max(changed_ns for _, changed_ns in prints)
     if 0 < newest_ns < time.time_ns() - SETTLED_NS:
         kept[key] = [result.step_ms, result.wait_percent, result.verdict, result.course_ms]
+        _note(folder, result)
     return result
+
+
+def _note(folder: RunFolder, found: RunSummary) -> RunSummary:
+    """Remember a summary that lacks nothing, of a run that is over: one without a verdict gets it once the run is analyzed."""
+    if found.verdict and found.step_ms is not None and len(_settled) < MOST_SUMMARIES:
+        with contextlib.suppress(StoreError):
+            if not read_record(folder).status.state.is_live:
+                _settled[folder.path] = found
+    return found
 
 
 @lru_cache(maxsize=20_000)
