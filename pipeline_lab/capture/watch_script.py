@@ -150,13 +150,18 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"pipeline-lab: {error}")
     recording.describe({"command": command})
     home = _home(chosen.target[0])
-    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, will_calibrate=chosen.calibrate)
+    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, afterwards=_afterwards(chosen))
     after_import("tensorflow", _note_what_is_made)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
     if recording.process.size > 1 and "TF_CONFIG" in os.environ:
         ending.warn(MAY_CRASH)
     _run(chosen, home, ending, watcher)
+
+
+def _afterwards(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """Return what is done once the script's last line has run."""
+    return tuple(name for name in ("calibrate", "samples") if getattr(chosen, name))
 
 
 def _note_what_is_made() -> None:
@@ -176,6 +181,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--samples", action="store_true")
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("target", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
@@ -187,13 +193,13 @@ class Watcher:
     Args:
         home: The folder below which code is the user's.
         every_s, length_s: See :class:`~pipeline_lab.capture.clock_windows.ClockWindows`.
-        will_calibrate: Keep what :meth:`calibrate` needs.
+        afterwards: What :meth:`look_back` does, and needs to be kept: ``calibrate``, ``samples``.
     """
 
     def __init__(
-        self, recording: Recording, home: Path, *, every_s: float, length_s: float, will_calibrate: bool = False
+        self, recording: Recording, home: Path, *, every_s: float, length_s: float, afterwards: tuple[str, ...] = ()
     ) -> None:
-        self._will_calibrate = will_calibrate
+        self._afterwards = afterwards
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
         self._standstill = Standstill(home, recording.note)
         self._end = threading.Event()
@@ -207,16 +213,22 @@ class Watcher:
         self._thread.join()
         return self._saw_tensorflow
 
-    def calibrate(self) -> None:
-        """Time the step alone and the pipeline alone, if that was asked for: the script's last line has run."""
-        if not (self._will_calibrate and self.finish()):
+    def look_back(self) -> None:
+        """Do what was asked for after the script's last line: time step and pipeline alone, find the file of each example."""
+        if not (self._afterwards and self.finish()):
             return
         from pipeline_lab.capture.watched_calibration import calibrate
+        from pipeline_lab.capture.watched_samples import sample_training
 
-        try:
-            calibrate(self._recording)
-        except Exception as error:  # must not affect the script's end
-            self._recording.note(f"Nothing was timed alone ({type(error).__name__}: {error}).")
+        for name, what, done in (
+            ("calibrate", "Nothing was timed alone", calibrate),
+            ("samples", "Which file each example comes from was not found", sample_training),
+        ):
+            if name in self._afterwards:
+                try:
+                    done(self._recording)
+                except Exception as error:  # must not affect the script's end
+                    self._recording.note(f"{what} ({type(error).__name__}: {error}).")
 
     def _watch(self) -> None:
         try:
@@ -243,7 +255,7 @@ class Watcher:
         recording = self._recording
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)
-        if self._will_calibrate:
+        if self._afterwards:
             from pipeline_lab.capture.script.own_loops import keep_last_step
 
             keep_last_fit()
@@ -311,7 +323,7 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, watcher: Wat
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         if not code:
-            watcher.calibrate()
+            watcher.look_back()
         said = "" if code is error.code else first_line(error)
         words = f" after “{said}”" if said else ""
         ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
@@ -322,7 +334,7 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, watcher: Wat
     except BaseException as error:
         ending.by_exit(1, explain_user_error(error, home, "The script"), traceback.format_exc())
         raise
-    watcher.calibrate()
+    watcher.look_back()
     ending.by_exit(0)
 
 

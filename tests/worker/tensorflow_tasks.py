@@ -616,6 +616,12 @@ def note_made_datasets() -> dict[str, Any]:
     return recipe_tasks.note_made_datasets()
 
 
+def order_by_numbers() -> dict[str, Any]:
+    from tests.worker.recipe import numbered_tasks
+
+    return numbered_tasks.order_by_numbers()
+
+
 def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
     """Take steps of the synthetic workload on payloads of these widths, with products of single numbers on the CPU."""
     factor = 0.999
@@ -668,6 +674,7 @@ TASKS = {
         sample_the_busiest,
         race_script,
         note_made_datasets,
+        order_by_numbers,
         read_script,
         recipe_of_script,
         explain_a_dataset,

@@ -28,6 +28,13 @@ def watch(
             help="After the script's last line, also time the step on one batch (of a copy of the Keras model) and the pipeline without the step.",
         ),
     ] = False,
+    samples: Annotated[
+        bool,
+        typer.Option(
+            "--samples",
+            help="After the script's last line, also find the file and record of each example, by making its dataset again on numbers instead of data.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the run's id nor the verdict.")] = False,
     store: StoreOption = None,
 ) -> None:
@@ -48,6 +55,7 @@ def watch(
     options += [f"--store={store}"] if store else []
     options += ["--quiet"] if quiet else []
     options += ["--calibrate"] if calibrate else []
+    options += ["--samples"] if samples else []
     options += ["-m"] if module else []
     command = module_command("pipeline_lab.capture.watch_script", *options, script, *(arguments or []))
     os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)
