@@ -29,6 +29,7 @@ SOURCES = (
     "trace/xplane/salvage.py",
     "trace/chrome_trace.py",
     "trace/legacy/local_scan.py",
+    "analysis/activity/intervals.py",
     "analysis/tf_data/kernels.py",
 )
 """The files of the package that hold compiled functions."""
@@ -52,6 +53,15 @@ def is_compiled() -> bool:
 
 _ENDING = ".o"
 _LOCK = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Let a forked process find no lock that a thread of the other one held."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 AnyArray = NDArray[Any]
 Entry = Callable[..., int]
 Shape = tuple[Any, ...] | str
@@ -72,6 +82,7 @@ class CompiledFunction(Generic[P, R]):
         returned = function.__annotations__["return"]
         self.results = () if returned is None else get_args(returned) or (returned,)
         self.is_tuple = bool(get_args(returned))
+        self._room = ctypes.c_int64 * len(self.results)
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -79,14 +90,17 @@ class CompiledFunction(Generic[P, R]):
         numbers: list[int] = []
         copies: list[AnyArray] = []  # kept until the call is over
         kinds = tuple([_flatten(argument, numbers, copies) for argument in arguments])
-        entry = self._entries.get(kinds) or self._find(kinds)
-        out = (ctypes.c_int64 * len(self.results))()
+        try:
+            entry = self._entries.get(kinds) or self._find(kinds)
+        except (AttributeError, ImportError):  # another version of Numba, whose inside differs
+            return cast(R, self.plain(*arguments))
+        out = self._room()
         if entry(_NOWHERE, _NOWHERE, *numbers, ctypes.addressof(out)):
             raise RuntimeError(f"{self.function.__name__} raised an error")
         if not self.results:
             return cast(R, None)
-        values = tuple([bool(value) if kind is bool else value for kind, value in zip(self.results, out, strict=True)])
-        return cast(R, values if self.is_tuple else values[0])
+        values = [bool(value) if kind is bool else value for kind, value in zip(self.results, out, strict=True)]
+        return cast(R, tuple(values) if self.is_tuple else values[0])
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -115,6 +129,13 @@ class CompiledFunction(Generic[P, R]):
             self._entries[kinds] = _link(code, len(list(_flat(kinds))))
             return self._entries[kinds]
 
+    @cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The function as Numba itself calls it: slow to start, and the same in every version of Numba."""
+        import numba
+
+        return cast(Callable[..., Any], numba.njit(nogil=True)(self.dispatcher.py_func))
+
     def _digest(self, kinds: tuple[Shape, ...]) -> str:
         """Name the machine code after what it was made of and for."""
         from llvmlite import __version__, binding
@@ -126,13 +147,15 @@ class CompiledFunction(Generic[P, R]):
 
 
 def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape:
-    """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read."""
+    """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read.
+
+    For an array this is where its object lies: asking it for its memory takes longer than many a call.
+    """
     if isinstance(argument, np.ndarray):
-        if not argument.flags.c_contiguous:
-            argument = np.ascontiguousarray(argument)
+        if not (argument.flags.c_contiguous and argument.dtype.isnative):
+            argument = np.ascontiguousarray(argument, argument.dtype.newbyteorder("="))
             copies.append(argument)
-        numbers.append(argument.ctypes.data)
-        numbers.extend(argument.shape)
+        numbers.append(id(argument))
         return f"{argument.dtype.char}{argument.ndim}"
     if isinstance(argument, tuple):
         return tuple([_flatten(part, numbers, copies) for part in argument])
@@ -144,19 +167,16 @@ _NUMBER = "-"
 
 
 def _flat(kinds: Shape) -> Iterator[str]:
-    """Yield the kinds of the numbers that stand for arguments: of an array where it lies, then its lengths."""
+    """Yield the kind of each number that stands for arguments."""
     for kind in kinds:
         if isinstance(kind, tuple):
             yield from _flat(kind)
-        elif kind == _NUMBER:
-            yield kind
         else:
-            yield kind[0]
-            yield from _NUMBER * int(kind[1:])
+            yield kind
 
 
 def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -> bytes:
-    """Return the machine code of a function that takes numbers alone: where arrays lie, lengths, where to write results."""
+    """Return the machine code of a function that takes numbers alone: where arrays are, and where to write results."""
     import numba
     from llvmlite import binding
     from numba.core import compiler, registry
@@ -167,15 +187,15 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
     body = [f"result = function({', '.join([_written(kind, names) for kind in kinds])})"]
     body += [f"out[{number}] = {result}" for number, result in enumerate(results) if function.results]
     head = f"def entry({', '.join([f'a{number}' for number in range(len(flat))])}, out):"
-    scope: dict[str, Any] = {"function": function.dispatcher, "carray": numba.carray}
+    scope = {_name(kind): _reader(kind) for kind in flat if kind != _NUMBER} | {"function": function.dispatcher}
     exec("\n    ".join([head, *body]), scope)  # noqa: S102 (all of it is written here)
-    places = {kind: numba.types.CPointer(numba.from_dtype(np.dtype(kind))) for kind in {*flat, "q"} - {_NUMBER}}
+    place = numba.types.CPointer(numba.int64)
     flags = compiler.Flags()
     flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     typing, target = registry.cpu_target.typing_context, registry.cpu_target.target_context
     typing.refresh()
     target.refresh()
-    taken = (*[places.get(kind, numba.int64) for kind in flat], places["q"])
+    taken = (*[numba.int64 if kind == _NUMBER else place for kind in flat], place)
     made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
     text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
     module = binding.parse_assembly(
@@ -188,10 +208,44 @@ def _written(kind: Shape, names: Iterator[str]) -> str:
     """Write an argument of the function in terms of the numbers that stand for it."""
     if isinstance(kind, tuple):
         return f"({', '.join([_written(part, names) for part in kind])},)"
-    if kind == _NUMBER:
-        return next(names)
-    place, lengths = next(names), [next(names) for _ in range(int(kind[1:]))]
-    return f"carray({place}, ({', '.join(lengths)},))"
+    return next(names) if kind == _NUMBER else f"{_name(kind)}({next(names)})"
+
+
+def _name(kind: str) -> str:
+    """Name the function that reads an array of a kind, whose letter may be ``?``."""
+    return f"read_{ord(kind[0])}_{kind[1:]}"
+
+
+_DATA = object.__basicsize__ // 8
+_SHAPE = _DATA + 2
+"""Where an array's object tells of its memory and its lengths, in words: this is part of NumPy's binary interface."""
+
+
+@cache
+def _reader(kind: str) -> Any:
+    """Return the compiled function that turns the place of an array's object into the array."""
+    import numba
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def at(_context: Any, address: Any) -> Any:
+        def write(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.inttoptr(values[0], cgutils.voidptr_t)
+
+        return numba.types.voidptr(address), write
+
+    lengths = int(kind[1:])
+    lines = (
+        "def read(place):",
+        f"    words = carray(place, ({_SHAPE + 1},))",
+        f"    lengths = carray(at(words[{_SHAPE}]), ({lengths},), int64)",
+        f"    shape = ({', '.join([f'lengths[{axis}]' for axis in range(lengths)])},)",
+        f"    return carray(at(words[{_DATA}]), shape, number)",
+    )
+    scope = {"carray": numba.carray, "at": at, "number": np.dtype(kind[0]).type, "int64": np.int64}
+    exec("\n".join(lines), scope)  # noqa: S102
+    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(scope["read"])
 
 
 _ENTRY = "pipeline_lab_entry"
@@ -219,11 +273,21 @@ def _machine() -> Any:
     return binding.Target.from_default_triple().create_target_machine(jit=True)
 
 
+_SEAL = 16
+"""Bytes before the code that tell whether it is whole: LLVM would end the process over damaged code."""
+
+
 def _read(path: Path) -> bytes | None:
+    """Return kept machine code, or None where there is none that is whole."""
     try:
-        return path.read_bytes()
+        kept = path.read_bytes()
     except OSError:
         return None
+    return kept[_SEAL:] if len(kept) > _SEAL and kept[:_SEAL] == _seal(kept[_SEAL:]) else None
+
+
+def _seal(code: bytes) -> bytes:
+    return hashlib.blake2b(code, digest_size=_SEAL).digest()
 
 
 def _write(path: Path, code: bytes) -> None:
@@ -231,7 +295,7 @@ def _write(path: Path, code: bytes) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}-{os.getpid()}")
-        scratch.write_bytes(code)
+        scratch.write_bytes(_seal(code) + code)
         scratch.replace(path)
 
 

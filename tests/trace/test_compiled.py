@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.compiled import CompiledFunction, compiled
 from pipeline_lab.trace.wire import Int64Array
 
 SMALL = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
@@ -69,3 +69,56 @@ def test_arrays_numbers_and_tuples_go_in_and_come_out() -> None:
 def test_an_array_of_other_numbers_is_compiled_for_anew() -> None:
     out = np.zeros(3, np.int64)
     assert add_up(np.array([1, 2, 3], np.int32), (np.array([1, 1, 2]), 1), out) == (9, False)  # type: ignore[arg-type]
+
+
+def test_numbers_in_another_byte_order_are_read_as_what_they_are() -> None:
+    out = np.zeros(2, np.int64)
+    assert add_up(np.array([1, 2], ">i8"), (np.array([1, 1], ">i8"), 3), out) == (9, False)
+
+
+def test_damaged_machine_code_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert CompiledFunction(twice.__wrapped__)(21) == 42  # type: ignore[attr-defined]
+    (kept,) = tmp_path.rglob("*.o")
+    sound = kept.read_bytes()
+    for damaged in (sound[: len(sound) // 2], b"", sound[:-1] + bytes([sound[-1] ^ 1])):
+        kept.write_bytes(damaged)
+        assert CompiledFunction(twice.__wrapped__)(4) == 8  # type: ignore[attr-defined]
+        assert len(kept.read_bytes()) == len(sound)
+
+
+def test_another_version_of_numba_makes_it_slower_and_not_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def gone(*_: object) -> bytes:
+        raise AttributeError("module 'numba.core.compiler' has no attribute 'compile_extra'")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("pipeline_lab.trace.compiled._compile", gone)
+    again = CompiledFunction(add_up.__wrapped__)  # type: ignore[attr-defined]
+    assert again(np.array([1, 2, 3]), (np.array([1, 1, 2]), 1), np.zeros(3, np.int64)) == (9, False)
+
+
+AT_ONCE = """
+import os, sys, threading
+import numpy as np
+from pipeline_lab.trace.wire import read_varint
+found = []
+data = np.array([0x96, 0x01, 0x05], np.uint8)
+threads = [threading.Thread(target=lambda: found.append(read_varint(data, 0, 3))) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+child = os.fork()
+if not child:
+    os._exit(read_varint(data, 2, 3) != (5, 3))
+print(set(found), len(found), os.waitpid(child, 0)[1])
+"""
+
+
+def test_threads_that_call_at_once_and_a_forked_process_get_the_same_answer(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    for _ in range(2):  # once compiled, once loaded
+        done = subprocess.run(
+            [sys.executable, "-c", AT_ONCE], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        assert done.stdout.strip() == "{(150, 2)} 8 0"
