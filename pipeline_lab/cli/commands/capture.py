@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.following import follow_run, stop_requests
 
 
 def capture(
@@ -29,6 +28,8 @@ def capture(
     from pipeline_lab.runs.store import open_store
 
     chosen = RemoteCapture(address, seconds, every, windows)
+    from pipeline_lab.cli.following import follow_run, stop_requests
+
     with stop_requests() as requests:
         folder = launch_capture(open_store(store), chosen)
         record = follow_run(folder, requests)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import AddOption, HtmlOption, SetOption, StoreOption, WorkloadOption, apply_settings
-from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import exit_with, print_json, say, show_report, write_html
 from pipeline_lab.errors import OptionsError, RunFailedError
 
@@ -98,6 +97,8 @@ def race(
         own = None if workload is None else own_options(workload, str(Path.cwd()))
         arms = [apply_settings(find_arm(each, opened, own=own), settings, store, added) for each in options]
         chosen = choose_race(arms, **given)
+    from pipeline_lab.cli.following import follow_run, stop_requests
+
     with stop_requests() as requests:
         folder = launch(opened, chosen)
         record = follow_run(folder, requests)

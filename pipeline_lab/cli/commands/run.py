@@ -14,7 +14,6 @@ from pipeline_lab.cli.arguments import (
     choose_options,
     limit_length,
 )
-from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import RunFailedError
 
@@ -50,6 +49,8 @@ def run(
     chosen = limit_length(
         apply_settings(choose_options(preset, options, workload, store), settings, store, added), steps, seconds
     )
+    from pipeline_lab.cli.following import follow_run, stop_requests
+
     with stop_requests() as requests:
         folder = launch(open_store(store), chosen)
         record = follow_run(folder, requests)

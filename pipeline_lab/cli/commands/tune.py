@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import AddOption, SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
-from pipeline_lab.cli.following import stop_requests
 from pipeline_lab.cli.output import print_json, say, show_report
 from pipeline_lab.errors import OptionsError, RunFailedError
 
@@ -76,7 +75,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Search for a faster pipeline: profile, predict, race the best predictions, continue from the winner."""
-    from pipeline_lab.cli.following import follow_tune
+    from pipeline_lab.cli.following import follow_tune, stop_requests
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.search_launch import launch_tune, resume_tune
