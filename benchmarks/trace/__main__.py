@@ -5,19 +5,30 @@
 
 The files are grown from a recorded capture (`grow`). Every reading runs in a process of its own, whose wall time and
 peak memory count, and the median of several such processes is shown; "warm" is the median of three more readings in
-the same process. xprof and protobuf stop at 2 GiB, so the largest file is read by us alone.
+the same process. xprof and protobuf stop at 2 GiB, so the largest file is read by us alone. xprof-rs, a compiled reader, is
+installed into a folder of its own for the time of the benchmark; where that fails a line says so.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.trace.budgets import COLD, PAST_PROTOBUF_MB, PEER, SPINE, WARM, Reading, statements
+from benchmarks.trace.budgets import (
+    COLD,
+    COMPILED_PEER,
+    PAST_PROTOBUF_MB,
+    PEER,
+    SPINE,
+    WARM,
+    Reading,
+    statements,
+)
 from benchmarks.trace.grow import RECORDED, grow
 
 TIMEOUT_S = 1800
@@ -69,6 +80,15 @@ data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})
 assert data, "xprof returned nothing"
 print(time.perf_counter() - begin, time.process_time() - cpu, 0)
 """
+XPROF_RS = """
+import subprocess, sys, tempfile, time
+from pathlib import Path
+with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).parent) as session:
+    Path(session, "host.xplane.pb").hardlink_to(sys.argv[1])
+    begin = time.perf_counter()
+    subprocess.run([sys.argv[2], "get_overview", session], stdout=-3, check=True)
+    print(time.perf_counter() - begin, 0, 0)
+"""
 PROTOBUF = """
 import sys, time
 from pathlib import Path
@@ -105,13 +125,14 @@ READERS = {
     "our scan, nothing compiled": (OURS, ("--recompile",)),
     "our scan, damaged file": (OURS_SALVAGE, ()),
     PEER: (XPROF, ("input_pipeline_analyzer",)),
+    COMPILED_PEER: (XPROF_RS, ("xprof-rs",)),
     "xprof overview_page": (XPROF, ("overview_page",)),
     "protobuf and Python": (PROTOBUF, ()),
 }
 OURS_ONLY = tuple(name for name in READERS if name.startswith("our "))
-QUICK_FROM_30_MB = (SPINE, WARM, COLD, PEER)
+QUICK_FROM_30_MB = (SPINE, WARM, COLD, PEER, COMPILED_PEER)
 """What a quick round reads of files larger than 30 MB."""
-REPEATS, REPEATS_OF_OTHERS = 3, 1
+REPEATS = 3
 
 
 def measure(reader: str, path: Path) -> Reading:
@@ -144,10 +165,19 @@ def measure(reader: str, path: Path) -> Reading:
     return Reading(reader, size, int(events), float(read_s), float(cpu_s), process_s, peak_gb, anonymous_gb)
 
 
-def measure_several(reader: str, path: Path) -> Reading:
-    """Return the reading with the median time; a warm reading is a median already."""
-    repeats = REPEATS if reader in OURS_ONLY and reader not in (SPINE, WARM) else REPEATS_OF_OTHERS
-    return sorted((measure(reader, path) for _ in range(repeats)), key=lambda one: one.read_s)[repeats // 2]
+def measure_in_turn(readers: list[str], path: Path) -> Iterator[Reading]:
+    """Measure readers in turn, some times over, and yield of each the reading with the median time.
+
+    What a busy machine does to one of them it does to all. A warm reading is a median already.
+    """
+    found: dict[str, list[Reading]] = {reader: [] for reader in readers}
+    for turn in range(REPEATS):
+        for reader in readers:
+            is_once = reader in (SPINE, WARM) or not (reader in OURS_ONLY or reader in (PEER, COMPILED_PEER))
+            if turn == 0 or not is_once:
+                found[reader].append(measure(reader, path))
+    for readings in found.values():
+        yield sorted(readings, key=lambda one: one.read_s)[len(readings) // 2]
 
 
 def damaged_copy(path: Path) -> None:
@@ -167,10 +197,21 @@ def measure_all(folder: Path, megabytes: list[float], readers: list[str], quick:
             chosen = [name for name in chosen if name in QUICK_FROM_30_MB]
         if "our scan, damaged file" in chosen:
             damaged_copy(path)
-        for reader in chosen:
-            yield measure_several(reader, path)
+        yield from measure_in_turn(chosen, path)
         for left in folder.iterdir():
             left.unlink()
+
+
+def install_peer(folder: Path) -> bool:
+    """Install the compiled peer into a folder and put it on the path; say why where that fails."""
+    steps = ([sys.executable, "-m", "venv", folder], [folder / "bin" / "pip", "install", "-q", "xprof-rs==0.1.3"])
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            print(f"{COMPILED_PEER} is left out: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+            return False
+    os.environ["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return True
 
 
 def main() -> None:
@@ -183,7 +224,9 @@ def main() -> None:
         f"{'reader':<30} {'MB':>8} {'read s':>8} {'cpu s':>7} {'process s':>9} {'MB/s':>8} {'peak GB':>7} {'anon GB':>7}"
     )
     readings = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as environment:
+        if COMPILED_PEER in options.readers and not shutil.which("xprof-rs") and not install_peer(Path(environment)):
+            options.readers.remove(COMPILED_PEER)
         for reading in measure_all(Path(folder), options.megabytes, options.readers, options.quick):
             readings.append(reading)
             print(reading.row, flush=True)

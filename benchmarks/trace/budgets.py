@@ -6,6 +6,7 @@ from dataclasses import dataclass
 SPINE, WARM, COLD = "our scan to gaps, warm process", "our diagnosis, warm process", "our diagnosis, cold command"
 """The first stands for scan, steps, stalls and gaps; the others are the whole diagnosis."""
 PEER = "xprof input_pipeline_analyzer"
+COMPILED_PEER = "xprof-rs get_overview"
 PAST_PROTOBUF_MB = 2147.5
 """No protobuf message is larger than 2 GiB."""
 
@@ -51,15 +52,19 @@ def statements(readings: Sequence[Reading], budget_mb: float) -> Iterator[str]:
     found = {(one.reader, round(one.megabytes)): one for one in readings}
     sizes = sorted({size for _, size in found})
     size = min(sizes, key=lambda one: abs(one - budget_mb))
-    spine, warm, cold, peer = (found.get((reader, size)) for reader in (SPINE, WARM, COLD, PEER))
+    spine, warm, cold, peer, rust = (found.get((reader, size)) for reader in (SPINE, WARM, COLD, PEER, COMPILED_PEER))
     if spine and peer:
         what = "scan, steps, stalls and gaps in a warm process against the conversion alone"
         yield _at_least(what, 20, peer.read_s / spine.read_s)
     if cold and peer:
-        yield _at_least("cold command against the conversion alone", 8, peer.read_s / cold.read_s)
-        yield _at_least("cold command against its whole process", 8, peer.process_s / cold.process_s)
+        yield _at_least("cold command against the conversion alone", 15, peer.read_s / cold.read_s)
+        yield _at_least("cold command against its whole process", 15, peer.process_s / cold.process_s)
+    if warm and peer:
+        yield _at_least("diagnosis in a warm process against the conversion alone", 45, peer.read_s / warm.read_s)
+    if cold and rust:
+        yield _at_least("cold command against xprof-rs, which is compiled", 4, rust.process_s / cold.process_s)
     if cold:
-        yield _at_most(f"peak memory on {size} MB", "GB", 1.0, cold.peak_gb)
+        yield _at_most(f"peak memory on {size} MB", "GB", 0.6, cold.peak_gb)
     large = found.get((WARM, sizes[-1]))
     if warm and large and sizes[-1] > PAST_PROTOBUF_MB:
         growth = (large.cpu_s / large.megabytes) / (warm.cpu_s / warm.megabytes)
