@@ -13,12 +13,23 @@ Result = TypeVar("Result")
 _THREAD_NAME = "on-all-cores"
 
 
-def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+WORTH_THREADS = 50_000
+"""Events below which handing them to other threads takes longer than the work."""
+
+
+def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job], events: int = WORTH_THREADS) -> list[Result]:
     """Do every job, as many at a time as there are cores; return the results in the order of the jobs.
 
     A job that asks for the same gets its own jobs done one after another: the cores are busy already.
+
+    Args:
+        work: What to do.
+        jobs: With what.
+        events: Number of events in all of them; few are worked on here.
     """
     waiting = list(jobs)
+    if events < WORTH_THREADS:
+        return list(map(work, waiting))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if cores == 1 or len(waiting) < 2 or threading.current_thread().name.startswith(_THREAD_NAME):
         return list(map(work, waiting))

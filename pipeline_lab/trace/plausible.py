@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
 from pipeline_lab.units import NS_PER_S, format_count
 
@@ -78,10 +79,17 @@ def _with_session(earliest: int, latest: int, start_ns: int | None, stop_ns: int
 
 def _lie_close_together(lines: list[Line], *session: int | None) -> bool:
     """Say whether all times are so close to each other that none has to be looked at."""
-    moments = [moment for moment in session if moment is not None]
-    moments += [int(find(line.start_ns)) for line in lines for find in (np.min, np.max)]
-    lengths = [int(find(line.duration_ns)) for line in lines for find in (np.min, np.max)]
+    moments, lengths = [moment for moment in session if moment is not None], list[int]()
+    for line_moments, line_lengths in on_all_cores(_outermost, lines, sum(line.count for line in lines)):
+        moments += line_moments
+        lengths += line_lengths
     return max(moments) - min(moments) <= MARGIN_NS and min(lengths) >= 0 and max(lengths) <= MARGIN_NS
+
+
+def _outermost(line: Line) -> tuple[list[int], list[int]]:
+    """Return the first and the last start of a line's events, and the least and greatest length."""
+    starts, lengths = ([int(find(column)) for find in (np.min, np.max)] for column in (line.start_ns, line.duration_ns))
+    return starts, lengths
 
 
 def _cut(plane: Plane, earliest: int, latest: int) -> Plane:

@@ -20,6 +20,7 @@ from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE
 from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 Made = TypeVar("Made")
@@ -140,8 +141,10 @@ class Activity:
         until its last request.
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
-        start = min((int(line.start_ns.min()) for line in lines), default=0)
-        end = max((int(line.end_ns.max()) for line in lines), default=0)
+        outer = on_all_cores(
+            lambda line: (int(line.start_ns.min()), int(line.end_ns.max())), lines, self.trace.event_count
+        )
+        start, end = min((first for first, _ in outer), default=0), max((last for _, last in outer), default=0)
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:

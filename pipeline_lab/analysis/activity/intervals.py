@@ -8,7 +8,11 @@ a Python loop, because one trace holds millions of events.
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.trace.compiled import compiled
+
 IntArray = NDArray[np.int64]
+WORTH_COMPILED = 4096
+"""Rows from which on compiled loops do the work, which pass over the rows once; the results are the same."""
 
 EMPTY: IntArray = np.empty((0, 2), np.int64)
 EMPTY.setflags(write=False)
@@ -32,6 +36,9 @@ def union(start: IntArray, end: IntArray) -> IntArray:
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
+    if len(start) >= WORTH_COMPILED:
+        joined = np.empty((len(start), 2), np.int64)
+        return joined[: join(start, end, joined)].copy()
     reach = np.maximum.accumulate(end)
     first = np.concatenate(([True], start[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
@@ -81,6 +88,9 @@ def intersect(left: IntArray, right: IntArray) -> IntArray:
     """Return the moments that both sets cover."""
     if not len(left) or not len(right):
         return EMPTY
+    if len(left) + len(right) >= WORTH_COMPILED:
+        both = np.empty((len(left) + len(right), 2), np.int64)
+        return both[: meet(left, right, both)].copy()
     first = np.searchsorted(right[:, 1], left[:, 0], side="right")
     after = np.searchsorted(right[:, 0], left[:, 1], side="left")
     rows, partners = pair_ranges(first, after)
@@ -114,6 +124,10 @@ def covered_until(intervals: IntArray, times: IntArray) -> IntArray:
         return np.zeros(np.shape(times), np.int64)
     lengths = intervals[:, 1] - intervals[:, 0]
     before = np.concatenate(([0], np.cumsum(lengths)))
+    if np.size(times) >= WORTH_COMPILED:
+        covered = np.empty(len(times), np.int64)
+        cover(intervals, before, times, covered)
+        return covered
     index = np.searchsorted(intervals[:, 0], times, side="right")
     overshoot = np.maximum(0, intervals[np.maximum(index - 1, 0), 1] - times)
     return np.asarray(before[index] - np.where(index > 0, overshoot, 0), np.int64)
@@ -150,3 +164,70 @@ def pair_ranges(first: IntArray, after: IntArray) -> tuple[IntArray, IntArray]:
     rows = np.repeat(np.arange(len(first)), counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows, first[rows] + offsets
+
+
+@compiled
+def join(start: IntArray, end: IntArray, out: IntArray) -> int:
+    """Write the union of events that are ordered by start into ``out``, shape (n, 2); return its length."""
+    rows = 0
+    for event in range(len(start)):
+        if rows and start[event] <= out[rows - 1, 1]:
+            out[rows - 1, 1] = max(out[rows - 1, 1], end[event])
+        else:
+            out[rows, 0], out[rows, 1] = start[event], end[event]
+            rows += 1
+    return rows
+
+
+@compiled
+def meet(left: IntArray, right: IntArray, out: IntArray) -> int:
+    """Write what two sets have in common into ``out``, shape (n_left + n_right, 2); return its length."""
+    rows, i, k = 0, 0, 0
+    while i < len(left) and k < len(right):
+        start, end = max(left[i, 0], right[k, 0]), min(left[i, 1], right[k, 1])
+        if start < end:
+            out[rows, 0], out[rows, 1] = start, end
+            rows += 1
+        if left[i, 1] < right[k, 1]:
+            i += 1
+        else:
+            k += 1
+    return rows
+
+
+AHEAD = 8
+"""Rows to look at one by one before bisecting: times mostly come in order."""
+
+
+@compiled
+def cover(intervals: IntArray, before: IntArray, times: IntArray, out: IntArray) -> None:
+    """Write how much of a set lies before each time.
+
+    Args:
+        intervals: The set.
+        before: Length of all before each of its rows, and of all of it, shape (n + 1,).
+        times: Found by going on from the one before, so best in order.
+        out: The result, shape of ``times``.
+    """
+    after = 0  # the first row that begins later than the time
+    for k in range(len(times)):
+        time = times[k]
+        low, high = 0, len(intervals)
+        if after < high and intervals[after, 0] <= time:
+            low = after + 1
+            while low < high and low <= after + AHEAD and intervals[low, 0] <= time:
+                low += 1
+            if low <= after + AHEAD:
+                high = low
+        elif after > 0 and intervals[after - 1, 0] <= time:
+            low = high = after
+        else:
+            high = after
+        while low < high:
+            middle = (low + high) // 2
+            if intervals[middle, 0] <= time:
+                low = middle + 1
+            else:
+                high = middle
+        after = low
+        out[k] = before[after] - max(0, intervals[after - 1, 1] - time) if after > 0 else 0

@@ -33,11 +33,14 @@ def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) 
         is_iterator: Of each name of the plane, whether it is an iterator's.
     """
     read, name = np.full(len(waits), UNKNOWN, np.int64), np.full(len(waits), -1, np.int32)
-    rows = np.flatnonzero(is_iterator[line.name_index])
-    if not len(rows) or not len(waits):
+    rows = np.flatnonzero(is_iterator[line.name_index]) if len(waits) else waits
+    if not len(rows):
         return read, name
-    rows = rows[np.lexsort((-line.duration_ns[rows], line.start_ns[rows]))]  # the outer of two comes first
-    first = np.searchsorted(line.start_ns[rows], line.start_ns[waits])
+    starts, lengths = line.start_ns[rows], line.duration_ns[rows]
+    if not ((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (lengths[1:] <= lengths[:-1]))).all():
+        order = np.lexsort((-lengths, starts))  # the outer of two comes first
+        rows, starts = rows[order], starts[order]
+    first = np.searchsorted(starts, line.start_ns[waits])
     inner = rows[np.minimum(first, len(rows) - 1)]
     start = line.start_ns[waits]
     inside = (line.start_ns[inner] >= start) & (line.start_ns[inner] < start + line.duration_ns[waits])

@@ -5,7 +5,7 @@ Read from every call, or from evenly chosen ones of a stage with very many: deco
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -42,6 +42,7 @@ class Calls:
 
     threads: Threads
     rows: IntArray
+    _read: dict[str, IntArray] = field(default_factory=dict)
 
     @property
     def start_ns(self) -> IntArray:
@@ -49,8 +50,10 @@ class Calls:
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
-        values, known = self.threads.ints(self.rows, stat)
-        return np.where(known, values, NOT_TOLD)
+        if stat not in self._read:
+            values, known = self.threads.ints(self.rows, stat)
+            self._read[stat] = np.where(known, values, NOT_TOLD)
+        return self._read[stat]
 
     def last(self, stat: str) -> int | None:
         """Return the last value that was told, or None."""

@@ -86,7 +86,7 @@ class Threads:
             events = self.event[rows[at]].astype(np.int64)
             values[at], known[at] = self.lines[number].stats.ints(events, stat)
 
-        on_all_cores(read, self._by_thread(rows))
+        on_all_cores(read, self._by_thread(rows), len(rows))
         return values, known
 
     def _by_thread(self, rows: IntArray) -> list[tuple[int, slice | IntArray]]:
@@ -107,7 +107,7 @@ def read_threads(host: Plane | None) -> Threads:
     roles = np.fromiter(map(role_of, host.names), np.int8, len(host.names)) if host else np.zeros(0, np.int8)
     if host is None or not (roles == EventRole.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
-    counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines)
+    counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines, host.event_count)
     found = [
         (line, names)
         for line, names in zip(host.lines, counts, strict=True)
@@ -118,7 +118,7 @@ def read_threads(host: Plane | None) -> Threads:
         raise TraceIncompleteError(NO_ITERATORS)
     bounds = np.cumsum([0, *(names[roles != EventRole.NONE].sum() for _, names in found)])
     threads = _empty_threads(tuple(line for line, _ in found), bounds, places)
-    on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)))
+    on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)), threads.count)
     return threads
 
 

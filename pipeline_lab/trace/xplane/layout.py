@@ -149,9 +149,14 @@ def build_plane(
     return PlaneBytes(name, lines, _read_event_names(data, event_names), known, _read_stats(data, stats, known))
 
 
+EVENT_BYTES = 32
+"""About what an event takes in a file."""
+
+
 def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget) -> list[LineBytes]:
     budget.take(len(bounds), PER_LINE, "lines")
-    return on_all_cores(lambda line: _read_line(data, *line), bounds.tolist())
+    size_bytes = int((bounds[:, 1] - bounds[:, 0]).sum())
+    return on_all_cores(lambda line: _read_line(data, *line), bounds.tolist(), size_bytes // EVENT_BYTES)
 
 
 def _read_line(data: ByteArray, begin: int, stop: int) -> LineBytes:

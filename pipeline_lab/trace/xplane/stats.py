@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,11 @@ from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 
-NUMBERS = (plane_wire.INT64, plane_wire.UINT64)
 MANY_ROWS = 1 << 16
 """Looking up this many events touches much of the file, which need not stay in memory."""
+
+
+_NONE: IntArray = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,14 @@ class StatNames:
 
     def ids(self, stat: str) -> IntArray:
         """Return every id of a stat name (names repeat under different ids)."""
-        return np.array([key for key, name in self.by_id.items() if name == stat], np.int64)
+        return self._ids.get(stat, _NONE)
+
+    @cached_property
+    def _ids(self) -> dict[str, IntArray]:
+        found: dict[str, list[int]] = {}
+        for key, name in self.by_id.items():
+            found.setdefault(name, []).append(key)
+        return {name: np.array(keys, np.int64) for name, keys in found.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +84,7 @@ class EventStats:
 
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
         cells = self._find(rows, stat)
-        known = np.isin(cells.kinds, NUMBERS)
+        known = (cells.kinds == plane_wire.INT64) | (cells.kinds == plane_wire.UINT64)
         values = np.where(known, cells.values[:, 0], 0)
         for row in np.flatnonzero((cells.kinds != plane_wire.ABSENT) & ~known):
             number = as_int(decode(self.data, self.names, cells, int(row)))

@@ -1,9 +1,13 @@
 """Laws of interval arithmetic, checked against sets of single nanoseconds."""
 
+from collections.abc import Iterator
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_lab.analysis.activity import intervals
 from pipeline_lab.analysis.activity.intervals import (
     EMPTY,
     IntArray,
@@ -21,6 +25,16 @@ from pipeline_lab.analysis.activity.intervals import (
 )
 
 SPAN = 40
+
+
+@pytest.fixture(params=[intervals.WORTH_COMPILED, 1], ids=["few", "compiled"], autouse=True, scope="module")
+def rows_worth_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold every law of few rows, and of so many that compiled loops do the work."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "WORTH_COMPILED", request.param)
+        yield
+
+
 events = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)), max_size=12)
 
 
@@ -103,3 +117,19 @@ def test_a_union_by_key_is_each_keys_union(first: list[tuple[int, int]], second:
     for value, pairs in ((7, first), (-3, second)):
         mine = np.stack((start[key == value], end[key == value]), axis=1)
         assert np.array_equal(mine, as_set(pairs))
+
+
+@given(events, st.lists(st.integers(-5, SPAN + 5), min_size=1, max_size=40))
+def test_what_lies_before_a_time_does_not_depend_on_the_order_of_the_times(
+    pairs: list[tuple[int, int]], times: list[int]
+) -> None:
+    inside = as_set(pairs)
+    covered = covered_until(inside, np.array(times, np.int64))
+    assert covered.tolist() == [len([one for one in moments(inside) if one < time]) for time in times]
+
+
+def test_far_jumps_in_time_are_found_too() -> None:
+    start = np.arange(0, 100_000, 10)
+    inside = np.stack((start, start + 3), axis=1)
+    times = np.array([99_999, 5, 50_001, 0, 99_990, 12])
+    assert covered_until(inside, times).tolist() == [30_000, 3, 15_001, 0, 29_997, 5]
