@@ -95,12 +95,15 @@ class PerTrace(Generic[Result]):
         merge: Puts parts of several traces together, whose tables are on one axis by then.
         stored: The same from TensorFlow's stored step table, for logs whose trace is gone; why not, where it says nothing.
         between: Adds what lies between windows, where all have absolute times.
+        folds: Whether merging what was merged with later parts gives the same as merging all of them: of a run with very
+            many windows only the new ones are merged then.
     """
 
     analyse: Callable[[TraceView], Result]
     merge: Callable[[Sequence[Result]], Result]
     stored: "Callable[[DerivedProfile], Result] | Unavailable"
     between: Callable[[Result], Result] | None = None
+    folds: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ Arrays go in and out as buffers: pyarrow's own conversions (``pa.array``, ``pa.s
 wherever it is installed, which takes longer than the whole analysis of a run.
 """
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -87,11 +90,57 @@ def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
     return table.set_column(index, field, _column(field.type, table.num_rows, value))
 
 
-def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
+def concat(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
     """Put tables of one schema under each other, sorted by start and then by whatever tells rows apart."""
-    whole = pa.concat_tables([empty(schema), *tables])
+    wanted = list(parts)
+    memory = _memory.get()
+    if memory is None or len(wanted) < WORTH_REMEMBERING:
+        return _sorted(schema, wanted)
+    key = (id(schema), id(wanted[0]))
+    before, whole = memory.get(key, ([], empty(schema)))
+    if len(before) <= len(wanted) and all(map(operator.is_, before, wanted)):
+        whole = _append(schema, whole, _sorted(schema, wanted[len(before) :]))
+    else:
+        whole = _sorted(schema, wanted)
+    memory[key] = (wanted, whole)
+    return whole
+
+
+def _append(schema: pa.Schema, whole: pa.Table, new: pa.Table) -> pa.Table:
+    """Put sorted tables under each other, without sorting where all of the second one comes after the first."""
+    if not new.num_rows or not whole.num_rows:
+        return whole if whole.num_rows else new
+    if "start_ns" not in schema.names or ints(whole.slice(whole.num_rows - 1), "start_ns") >= ints(
+        new.slice(0, 1), "start_ns"
+    ):
+        return _sorted(schema, [whole, new])
+    return pa.concat_tables([whole, new]).combine_chunks()
+
+
+def _sorted(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
+    whole = pa.concat_tables([empty(schema), *parts]).combine_chunks()
+    if "start_ns" in schema.names:
+        start = ints(whole, "start_ns")
+        if (start[1:] > start[:-1]).all():
+            return whole
     keys = [name for name in ("start_ns", "host", "device", "window", "step", "rank") if name in schema.names]
     return whole.sort_by([(name, "ascending") for name in keys]).combine_chunks()
+
+
+WORTH_REMEMBERING = 8
+Memory = dict[tuple[int, int], tuple[list[pa.Table], pa.Table]]
+"""What :func:`concat` made of which tables, by their schema and the first of them."""
+_memory: ContextVar[Memory | None] = ContextVar("memory of concatenated tables", default=None)
+
+
+@contextmanager
+def remembering(memory: Memory) -> Iterator[None]:
+    """Let :func:`concat` add new tables to what it made of the same first ones before, instead of sorting all again."""
+    token = _memory.set(memory)
+    try:
+        yield
+    finally:
+        _memory.reset(token)
 
 
 def place(part: Part, window: int, shift_ns: int) -> Part:

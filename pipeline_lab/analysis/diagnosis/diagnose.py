@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline_lab.analysis.declaring.declaration import JobView
 from pipeline_lab.analysis.diagnosis.fold import (
+    FoldMemory,
     TraceExecutor,
     TraceParts,
     analyse_files,
@@ -109,6 +110,7 @@ class RunFold:
         self._folder = folder
         self._parts: dict[Path, TraceParts] = {}
         self._unreadable: dict[Path, str] = {}
+        self._memory = FoldMemory()
 
     @property
     def captures(self) -> int:
@@ -137,7 +139,7 @@ class RunFold:
         from pipeline_lab.analysis.diagnosis.job_tables import read_job  # loads the models of a run's options
 
         tables = read_job(self._folder)
-        axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns)
+        axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns, self._memory)
         source = describe(
             self._folder.path,
             "run",

@@ -4,9 +4,11 @@ Parts are merged in the order of their times, whoever made them (this process, a
 whenever they came back. Which analyses there are, and what each needs, is declared by them; see `declaration`.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -28,6 +30,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
 
@@ -87,14 +90,33 @@ class TraceParts:
         return replace(self, start_ns=self.start_ns + shift_ns, end_ns=self.end_ns + shift_ns, found=placed)
 
 
+_LONG = ("tf_data",)
+"""What takes as long as all others together."""
+WORTH_A_CORE = 200_000
+"""Events of a trace whose analyses run on two cores."""
+
+
 def analyse_trace(trace: Trace) -> TraceParts:
     """Run every analysis that looks at traces on one of them."""
     activity, found = Activity(trace), AnyResults()
-    view = TraceView(activity, Found(found))
-    for name, analysis in _per_trace():
-        found[name] = attempt(lambda analysis=analysis: analysis.analyse(view))  # type: ignore[misc]
-    start_ns, end_ns = activity.extent
+    view, work = TraceView(activity, Found(found)), dict(_per_trace())
+
+    def analyse(names: Iterable[str]) -> None:
+        for name in names:
+            found[name] = attempt(partial(work[name].analyse, view))
+
+    def count() -> FileReads:
+        return count_reads(trace, steps if isinstance(steps, Steps) else None)
+
+    analyse(["steps"])
     steps = found["steps"]
+    others = [name for name in work if name not in ("steps", *_LONG)]
+    if trace.event_count < WORTH_A_CORE:
+        analyse([*others, *_LONG])
+        reads = count()
+    else:  # what they share was made for the steps
+        _, reads = on_all_cores(lambda job: job(), [lambda: analyse(_LONG), lambda: (analyse(others), count())[1]])
+    start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
         host=trace.host,
@@ -107,8 +129,8 @@ def analyse_trace(trace: Trace) -> TraceParts:
         salvage=trace.salvage,
         is_emulated=trace.plane(EMULATED_PLANE) is not None,
         unseen_device=_uses_unseen_device(activity, found["allocators"]),
-        found=found,
-        reads=count_reads(trace, steps if isinstance(steps, Steps) else None),
+        found={name: found[name] for name in work},
+        reads=reads,
         has_device=activity.has_devices,
         errors=trace.errors,
         warnings=trace.warnings,
@@ -198,6 +220,37 @@ def analyse_files(
     return [found[place] for place in range(len(files))]
 
 
+class FoldMemory:
+    """What was made of the windows of a run, so that a new one does not cost what all the others did.
+
+    Parts that lie where they lay before are placed once, and results that fold (see ``PerTrace``) grow by the new parts.
+    """
+
+    def __init__(self) -> None:
+        self._placed: dict[int, tuple[TraceParts, int, int, TraceParts]] = {}
+        self._merged: dict[str, tuple[list[object], object]] = {}
+        self.tables: tables.Memory = {}
+
+    def place(self, part: TraceParts, window: int, shift_ns: int) -> TraceParts:
+        """Return the parts on the common axis; the same object as before where nothing changed."""
+        known = self._placed.get(id(part))
+        if known is None or known[:3] != (part, window, shift_ns):
+            known = self._placed[id(part)] = (part, window, shift_ns, part.place(window, shift_ns))
+        return known[3]
+
+    def merge(self, name: str, analysis: PerTrace[Any], found: list[object]) -> object:
+        """Merge results, the first of which may be those of the last time."""
+        before, merged = self._merged.get(name, ([], None))
+        if before and len(before) <= len(found) and all(map(operator.is_, before, found)):
+            new = found[len(before) :]
+            merged = attempt(lambda: analysis.merge([merged, *new])) if new else merged
+        else:
+            merged = attempt(lambda: analysis.merge(found))
+        if not isinstance(merged, Unavailable):
+            self._merged[name] = (found, merged)
+        return merged
+
+
 @dataclass(frozen=True, eq=False)
 class Axis:
     """All parts on one time axis.
@@ -206,11 +259,13 @@ class Axis:
         parts: In the order of time, with their windows numbered.
         origin_epoch_ns: Zero of the axis; None where not all captures say when they were made.
         windows: Number of windows.
+        memory: What was made of most of them before.
     """
 
     parts: tuple[TraceParts, ...]
     origin_epoch_ns: int | None
     windows: int
+    memory: FoldMemory
 
     @property
     def reads(self) -> FileReads:
@@ -226,11 +281,14 @@ class Axis:
         return self.origin_epoch_ns is None and len(self.parts) > 1
 
 
-def place_on_axis(parts: Sequence[TraceParts], origin_epoch_ns: int | None = None) -> Axis:
+def place_on_axis(
+    parts: Sequence[TraceParts], origin_epoch_ns: int | None = None, memory: FoldMemory | None = None
+) -> Axis:
     """Shift every part onto one axis; see :func:`place_captures`."""
+    memory = FoldMemory() if memory is None else memory
     places, zero = place_captures(parts, origin_epoch_ns)
-    placed = tuple(place.capture.place(place.window, place.shift_ns) for place in places)
-    return Axis(placed, zero, len({place.window for place in places}))
+    placed = tuple(memory.place(place.capture, place.window, place.shift_ns) for place in places)
+    return Axis(placed, zero, len({place.window for place in places}), memory)
 
 
 def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Sequence[str] | None = None) -> AnyResults:
@@ -246,7 +304,7 @@ def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Seq
     for name, analysis in _per_trace():
         if only is None or name in only:
             found[name] = (
-                _merge(analysis, [part.found[name] for part in parts], axis) if parts else Unavailable(missing)
+                _merge(name, analysis, [part.found[name] for part in parts], axis) if parts else Unavailable(missing)
             )
     for name, one in analyses().items():
         if only is None and one.of_results is not None and one.per_job is None:
@@ -254,12 +312,16 @@ def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Seq
     return found
 
 
-def _merge(analysis: PerTrace[Any], parts: Sequence[object], axis: Axis) -> object:
+def _merge(name: str, analysis: PerTrace[Any], parts: Sequence[object], axis: Axis) -> object:
     """Merge the parts that there are; without any, say why the first one is missing."""
     found = [part for part in parts if not isinstance(part, Unavailable)]
     if not found:
         return parts[0]
-    merged = attempt(lambda: analysis.merge(found))
+    with tables.remembering(axis.memory.tables):
+        if analysis.folds and len(parts) == len(axis.parts):
+            merged = axis.memory.merge(name, analysis, found)
+        else:
+            merged = attempt(lambda: analysis.merge(found))
     if isinstance(merged, Unavailable) or analysis.between is None or axis.kept_apart:
         return merged
     return analysis.between(merged)

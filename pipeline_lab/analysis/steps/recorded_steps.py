@@ -1,5 +1,6 @@
 """Find the training steps of a trace, and say what marked them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,12 +120,15 @@ def merge_steps(parts: Sequence[Steps]) -> Steps:
     marked = sum(part.count for part in known)
     inside = sum((part.steps_per_marker or 0) * part.count for part in known)
     table = tables.concat(STEP_TABLE, [part.table for part in parts])
+    by_rule = Counter[StepRule]()
+    for part in parts:
+        by_rule[part.rule] += part.count
     return Steps(
         marker=", ".join(sorted({part.marker for part in parts})),
         steps_per_marker=inside / marked if marked else None,
         table=table,
         first_step_only=table.num_rows == 1 and any(part.first_step_only for part in parts),
-        rule=max(parts, key=lambda part: sum(one.count for one in parts if one.rule is part.rule)).rule,
+        rule=max(parts, key=lambda part: by_rule[part.rule]).rule,
         cut_off=sum(part.cut_off for part in parts),
     )
 

@@ -1,0 +1,126 @@
+"""A run that records many windows: each new one is added to what was made of the others, with the same result."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.diagnosis import fold
+from pipeline_lab.analysis.diagnosis.diagnose import RunFold
+from pipeline_lab.analysis.diagnosis.fold import TraceParts
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, StepRule, Steps, merge_steps
+from tests.support.long_run import LongRun
+
+WINDOWS = 14
+
+
+def same(one: Any, other: Any) -> bool:
+    """Say whether two results hold the same, tables included."""
+    if isinstance(one, pa.Table):
+        return bool(one.equals(other))
+    if dataclasses.is_dataclass(one):
+        return type(one) is type(other) and all(
+            same(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one)
+        )
+    return bool(one == other)
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LongRun, Diagnosis, list[int]]]:
+    """Follow a run window by window; yield what is known at the end, and how many windows were placed for each."""
+    run = LongRun(tmp_path_factory.mktemp("runs") / "long")
+    following, placed = RunFold(run.folder), []
+    place = TraceParts.place
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TraceParts, "place", lambda *where: placed.append(1) or place(*where))
+        counts = []
+        for windows in range(1, WINDOWS + 1):
+            run.grow(windows)
+            placed.clear()
+            following.add_new()
+            found = following.diagnose()
+            counts.append(len(placed))
+    yield run, found, counts
+    run.close()
+
+
+def test_a_run_followed_window_by_window_gives_what_it_gives_at_once(
+    followed: tuple[LongRun, Diagnosis, list[int]],
+) -> None:
+    run, found, _ = followed
+    at_once = RunFold(run.folder)
+    at_once.add_new()
+    whole = at_once.diagnose()
+    assert whole.source.windows == WINDOWS
+    differing = [
+        field.name
+        for field in dataclasses.fields(whole)
+        if not same(getattr(whole, field.name), getattr(found, field.name))
+    ]
+    assert differing == []
+
+
+def test_a_new_window_leaves_the_others_as_they_are(followed: tuple[LongRun, Diagnosis, list[int]]) -> None:
+    assert followed[2] == [1] * WINDOWS
+
+
+def test_a_window_that_comes_late_takes_its_place_in_time(tmp_path: Path) -> None:
+    run = LongRun(tmp_path / "long")
+    run.grow(10)
+    run.close()
+    late = run.folder.window("window-00005")
+    late.rename(tmp_path / "late")
+    following = RunFold(run.folder)
+    following.add_new()
+    following.diagnose()
+    (tmp_path / "late").rename(late)
+    following.add_new()
+    at_once = RunFold(run.folder)
+    at_once.add_new()
+    assert same(following.diagnose().steps, at_once.diagnose().steps)
+    assert same(following.diagnose().idle_gaps, at_once.diagnose().idle_gaps)
+
+
+def test_the_rule_of_most_steps_stands_for_all() -> None:
+    def steps(count: int, rule: StepRule) -> Steps:
+        start = list(range(count))
+        table = tables.build(
+            STEP_TABLE,
+            count,
+            host="",
+            window=0,
+            step=start,
+            start_ns=start,
+            end_ns=[one + 1 for one in start],
+            wait_ns=0,
+            exposed_ns=0,
+            busy_ns=0,
+        )
+        return Steps("train", 1.0, table, first_step_only=False, rule=rule)
+
+    host, device = StepRule.HOST_SPAN, StepRule.DEVICE_WORK
+    assert merge_steps([steps(3, host), steps(2, device), steps(2, device)]).rule is device
+    assert merge_steps([steps(3, host), steps(1, device), steps(2, device)]).rule is host
+
+
+def test_analyses_of_a_large_trace_run_beside_each_other_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = LongRun(tmp_path / "long")
+    run.grow(1)
+    run.close()
+    found = []
+    for events in (fold.WORTH_A_CORE, 1):
+        monkeypatch.setattr(fold, "WORTH_A_CORE", events)
+        following = RunFold(run.folder)
+        following.add_new()
+        found.append(following.diagnose())
+    assert found[0].to_json() == found[1].to_json()
+    assert all(
+        same(getattr(found[0], name.name), getattr(found[1], name.name)) for name in dataclasses.fields(found[0])
+    )
