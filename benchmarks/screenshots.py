@@ -66,7 +66,7 @@ SHOTS = (
     section("gaps", "Idle gaps"),
     section("sampling", "File sampling", f"{TABS} {FIGURE} >> nth=1"),
     section("what-if", "What if", "text=Predicted against measured"),
-    section("timeline", "Timeline", ".timeline .legend"),  # of the first steps, see _first_steps
+    section("timeline", "Timeline", ".timeline .strip"),  # the first steps selected, see _first_steps
 )
 
 
@@ -102,7 +102,7 @@ def _take(shot: Shot, chromium: Browser, url: str) -> bytes:
     )
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    visit(page, url + shot.path + (f"&view={_first_steps()}" if shot.name == "timeline" else ""))
+    visit(page, url + shot.path + (f"&range={_first_steps()}" if shot.name == "timeline" else ""))
     expect(page.locator(shot.until).first).to_be_visible()
     clip = {**_frame(page, shot), "scale": SCALE}
     taken = context.new_cdp_session(page).send(

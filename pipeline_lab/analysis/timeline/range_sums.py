@@ -7,6 +7,7 @@ import numpy as np
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
+from pipeline_lab.analysis.timeline.view import step_number
 
 Span = tuple[int, int]
 
@@ -91,6 +92,5 @@ def _steps_in(index: Index, span: Span) -> tuple[str, str, int] | None:
         for group in index.at(lane, 0):
             first, last = group.rows(span[0], span[1] - 1)
             if first < last:
-                names = (index.labels[group.name[row]].removeprefix("Step ") for row in (first, last - 1))
-                return (*names, last - first)  # type: ignore[return-value]
+                return step_number(index, group, first), step_number(index, group, last - 1), last - first
     return None

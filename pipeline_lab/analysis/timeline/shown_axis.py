@@ -41,12 +41,12 @@ class ShownAxis:
 
     def drawn(self, times_ns: ArrayLike) -> NDArray[np.float64]:
         """Return where moments are drawn, in ns of the drawn axis."""
-        return np.interp(times_ns, *self._knots)
+        return np.interp(np.asarray(times_ns, np.float64), *self._knots)
 
     def times(self, drawn: ArrayLike) -> IntArray:
         """Return the moments that are drawn there, ns."""
         times, places = self._knots
-        return np.interp(drawn, places, times).astype(np.int64)
+        return np.interp(np.asarray(drawn, np.float64), places, times).astype(np.int64)
 
 
 TO_SCALE = ShownAxis(np.empty((0, 2), np.int64), 0)

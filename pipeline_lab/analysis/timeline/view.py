@@ -120,15 +120,16 @@ def number_steps(index: Index, view: View) -> list[tuple[int, int, str]]:
     steps = []
     for group, first, last in spans:
         if first < last and every > 1:
-            first += -int(_step_number(index, group, first)) % every
+            first += -int(step_number(index, group, first)) % every
         for row in range(first, last, every):
             start_ns, duration_ns = int(group.start_ns[row]), int(group.duration_ns(row, row + 1)[0])
-            steps.append((start_ns - view.start_ns, duration_ns, _step_number(index, group, row)))
+            steps.append((start_ns - view.start_ns, duration_ns, step_number(index, group, row)))
     return steps
 
 
-def _step_number(index: Index, group: Group, row: int) -> str:
-    return index.labels[group.name[row]].removeprefix("Step ")
+def step_number(index: Index, group: Group, row: int) -> str:
+    """Return the number of a step as it was recorded."""
+    return index.labels[int(group.name[row])].removeprefix("Step ")
 
 
 def _fits(counts: list[int]) -> list[bool]:

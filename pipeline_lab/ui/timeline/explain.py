@@ -4,18 +4,19 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pipeline_lab.analysis.activity.event_names import Kind, host_kind
+from pipeline_lab.analysis.activity.event_names import Kind, host_kind, operation
 from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
 from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.tf_data.iterator_places import place_of
+from pipeline_lab.analysis.tf_data.iterator_places import PREFIX, place_of
 from pipeline_lab.analysis.tf_data.written_words import say_calls
 from pipeline_lab.analysis.timeline.arrangement import title_lanes
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.look import FoundEvent, NameTime, rank_operations, step_at
 from pipeline_lab.analysis.timeline.range_sums import ClassTime, RangeSums, sum_range
+from pipeline_lab.analysis.timeline.wait_cause import find_cause
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -34,20 +35,49 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dic
     """Describe one event as plain values: where it lies, a title, facts, and ranked operations where that helps."""
     lane = index.lanes[found.lane]
     title, facts, section = _describe(index, diagnosis, found)
-    meanwhile = None
+    meanwhile, causes = None, []
     if lane.kind in (LaneKind.DEVICE, LaneKind.WAITS, LaneKind.STEPS) and CLASSES[found.event_class] != "busy":
-        meanwhile = _rank(index, diagnosis, [lane.host], (found.start_ns, found.end_ns))
+        ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)
+        meanwhile = _say_ranked(index, diagnosis, ranked, found.duration_ns)
+        if lane.kind is LaneKind.WAITS or CLASSES[found.event_class] == GapCause.INPUT_WAIT:
+            causes, said = _causes(index, diagnosis, found, ranked or [])
+            facts += said
     return {
         "lane": found.lane,
         "layer": found.layer,
         "start": found.start_ns,
         "end": found.end_ns,
-        "pick": f"{found.lane}.{found.layer}@{found.start_ns}",
+        "pick": _pick(found),
         "title": title,
         "facts": [("Starts", f"{format_duration(found.start_ns)} into the run"), *facts],
         "meanwhile": meanwhile,
+        "causes": causes,
         "section": section.value if section else None,
     }
+
+
+def _pick(found: FoundEvent) -> str:
+    return f"{found.lane}.{found.layer}@{found.start_ns}"
+
+
+def _causes(
+    index: Index, diagnosis: Diagnosis | None, found: FoundEvent, ranked: list[NameTime]
+) -> tuple[list[dict[str, Any]], Facts]:
+    """Name the event that a wait was for, and its stage; nothing where the critical path does not show it."""
+    span = found.start_ns, found.end_ns
+    cause = (
+        None if diagnosis is None else find_cause(index, diagnosis.tf_data, index.lanes[found.lane].host, span, ranked)
+    )
+    if cause is None:
+        return [], []
+    event = cause.event
+    stage = " · ".join([cause.path.rpartition("::")[2], *_written_as(diagnosis, f"{PREFIX}{cause.path}")])
+    label = operation(index.names[event.name]) or index.labels[event.name]
+    doing = "" if place_of(index.names[event.name]) else f", {label}"
+    thread = title_lanes(index)[event.lane]
+    said = f"{stage}{doing}: {_share(cause.time_ns, found.duration_ns)}, on {thread}"
+    row = {"lane": event.lane, "layer": event.layer, "start": event.start_ns, "end": event.end_ns, "pick": _pick(event)}
+    return [row], [("Waited for", said)]
 
 
 def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> tuple[str, Facts, Topic | None]:
@@ -163,15 +193,12 @@ def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-def _rank(index: Index, diagnosis: Diagnosis | None, hosts: list[str], span: tuple[int, int]) -> dict[str, Any]:
-    """Rank what the threads of hosts did; a wait is not explained by the events that wait."""
-    ranked: list[NameTime] = []
-    for host in hosts:
-        found = rank_operations(index, host, span, ALL_ROLES)
-        if found is None:
-            return {"note": TOO_MANY, "rows": []}
-        ranked += found
-    ranked.sort(key=lambda one: -one.self_ns)
+def _say_ranked(
+    index: Index, diagnosis: Diagnosis | None, ranked: list[NameTime] | None, span_ns: int
+) -> dict[str, Any]:
+    """Say what the threads of hosts did; a wait is not explained by the events that wait."""
+    if ranked is None:
+        return {"note": TOO_MANY, "rows": []}
     useful = [one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT)]
     titles = title_lanes(index)
     rows = [
@@ -179,7 +206,7 @@ def _rank(index: Index, diagnosis: Diagnosis | None, hosts: list[str], span: tup
             "name": " · ".join([index.labels[one.name], *_written_as(diagnosis, index.names[one.name])]),
             "thread": titles[one.lane],
             "time": format_duration(one.self_ns),
-            "share": _percent(one.self_ns, span[1] - span[0]),
+            "share": _percent(one.self_ns, span_ns),
             "calls": format_count(one.calls),
         }
         for one in useful[:MAX_OPERATIONS]
@@ -190,10 +217,18 @@ def _rank(index: Index, diagnosis: Diagnosis | None, hosts: list[str], span: tup
     return {"note": note, "rows": rows}
 
 
+def _rank_hosts(index: Index, span: tuple[int, int]) -> list[NameTime] | None:
+    """Rank what the threads of all hosts did; None where it is too much of a host."""
+    hosts = dict.fromkeys(lane.host for lane in index.lanes if lane.kind is LaneKind.THREAD)
+    ranked = [rank_operations(index, host, span, ALL_ROLES) for host in hosts]
+    if any(one is None for one in ranked):
+        return None
+    return sorted((one for part in ranked for one in part or ()), key=lambda one: -one.self_ns)
+
+
 def explain_range(index: Index, diagnosis: Diagnosis | None, span: tuple[int, int]) -> dict[str, Any]:
     """Say what a stretch of time went into, as plain values: a title, facts, the sums by cause, ranked operations."""
     sums = sum_range(index, span)
-    hosts = list(dict.fromkeys(lane.host for lane in index.lanes if lane.kind is LaneKind.THREAD))
     waits = [
         (
             class_name(CLASSES[one.event_class]).capitalize(),
@@ -209,7 +244,7 @@ def explain_range(index: Index, diagnosis: Diagnosis | None, span: tuple[int, in
         "title": f"Range of {format_duration(sums.span_ns)}{recorded}",
         "facts": [("Starts", f"{format_duration(span[0])} into the run"), *_range_steps(sums), *waits],
         "sums": {"caption": f"{of}, by cause", "rows": [_sum_row(one, sums) for one in sums.by_cause]},
-        "meanwhile": _rank(index, diagnosis, hosts, span),
+        "meanwhile": _say_ranked(index, diagnosis, _rank_hosts(index, span), sums.span_ns),
     }
 
 

@@ -214,7 +214,8 @@ function paintSpan(pen, view, color, left, right, text, look) {
   pen.fillStyle = color
   for (const x of [left, right]) pen.fillRect(Math.round(x) - 0.5, 0, 1.5, view.visible)
   if (right < 0 || left > view.width) return
-  const width = pen.measureText(text).width + 8, from = Math.min(Math.max(left, 0), view.width - width)
+  const width = pen.measureText(text).width + 8, middle = (Math.max(left, 0) + Math.min(right, view.width)) / 2
+  const from = Math.min(Math.max(text.length > 1 ? middle - width / 2 : left, 0), view.width - width)
   pen.fillRect(from, 0, width, 15)
   pen.fillStyle = look.paper
   pen.fillText(text, from + 4, 8)

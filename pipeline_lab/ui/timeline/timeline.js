@@ -288,7 +288,7 @@ class Timeline {
     const row = this.rows[this.cursor]
     if (!row) return
     const isHere = this.chosen && this.chosen.lane === row.lane.lane && this.chosen.layer === row.layer
-    const time = isHere ? this.chosen.start : Math.round(this.timeAt(this.width / 2))
+    const time = isHere ? this.chosen.start : back ? this.end : this.start - 1
     this.choose(`next?place=${row.lane.lane}.${row.layer}&time=${time}&back=${back ? 1 : 0}`)
   }
 

@@ -1,6 +1,7 @@
 """The timeline on a run's page: its routes, its explanations, and the ways to it and back."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.tf_data.iterator_places import place_of
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, PathShare
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.look import pick
 from pipeline_lab.errors import Unavailable
@@ -134,6 +136,22 @@ def test_a_wait_says_what_the_pipeline_did_meanwhile(timeline):
     names = [row["name"] for row in wait["meanwhile"]["rows"]]
     assert names[0] == "map/decode:DecodeJpeg"
     assert not any("IteratorGetNext" in name for name in names), "waiting does not explain a wait"
+
+
+def test_a_wait_and_its_gap_lead_to_what_caused_them(timeline):
+    index, diagnosis = timeline
+    pipeline = results.tf_data()
+    stages = tuple(replace(stage, path="Root::Map") for stage in pipeline.stages)
+    path = CriticalPath(40 * MS, 40 * MS, (PathShare(0, "DecodeJpeg", 40 * MS, 40 * MS),))
+    known = replace(diagnosis, tf_data=replace(pipeline, stages=stages, critical_path=path))
+    for place in (f"wait@{100 * MS}", f"gap@{90 * MS}"):
+        found = explain(index, known, pick(index, place))
+        said = dict(map(tuple, found["facts"]))["Waited for"]
+        assert re.fullmatch(r"Map, DecodeJpeg: 20 ms \(.* %\), on tf_data_private_threadpool \(mostly Map\)", said)
+        (cause,) = found["causes"]
+        assert explain(index, known, pick(index, cause["pick"]))["title"] == "map/decode:DecodeJpeg"
+    assert explain(index, known, pick(index, "step@0"))["causes"] == []
+    assert explained(timeline, f"wait@{100 * MS}")["causes"] == [], "its critical path does not tell"
 
 
 def test_a_step_and_an_event_say_how_long_where_and_what(timeline):
