@@ -14,7 +14,10 @@ from typing import Any
 from tensorflow.python.eager import context
 
 import pipeline_lab.worker.training_session  # noqa: F401, what most tests need
+from pipeline_lab.worker.record import window_recorder
 from tests.support.warm_worker import serve
+
+window_recorder.lower_own_priority = lambda: None  # beside other tests, its turn would come once in ten
 
 
 def ask_fork(name: str, gpu: dict[str, str], **arguments: Any) -> Any:

@@ -29,7 +29,7 @@ from pipeline_lab.tuning.trials import TrialLedger, TrialLine
 from pipeline_lab.worker.own_dataset import OwnDataset
 from pipeline_lab.workloads.module import ModuleWorkload
 from tests.support.lab import Lab
-from tests.support.patience import until
+from tests.support.patience import PATIENCE_S, until
 from tests.support.presets import SPARSE
 from tests.support.run_folders import set_state
 from tests.support.true_times import NAIVE
@@ -204,7 +204,9 @@ REAL_ONLY = {"map calls": ("1", "8"), "pool threads": ("default", "8"), "prefetc
 def test_a_search_makes_a_slow_pipeline_faster(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIPELINE_LAB_WORKER")
     start = set_options(NAIVE, [("workload.map_ms", "1.5")])  # 24 ms of waiting and 10 ms of training, in turns
-    found = tune(start, store=lab.store, only=REAL_ONLY, max_configurations=2, budget_s=200.0, pairs=8, block_steps=4)
+    found = tune(
+        start, store=lab.store, only=REAL_ONLY, max_configurations=2, budget_s=2.0 * PATIENCE_S, pairs=8, block_steps=4
+    )
     profiled, proposed = found.steps[:2]
     assert isinstance(profiled, Profiled)
     assert isinstance(proposed, Proposed)

@@ -42,6 +42,7 @@ from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.job_pipeline import describe_written
 from pipeline_lab.worker.prepare.user_code import import_pipeline
 from pipeline_lab.worker.race.race_session import run_race
+from pipeline_lab.worker.record import window_recorder
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.train.course import EvaluationPasses
@@ -50,6 +51,7 @@ from pipeline_lab.worker.workloads import data_and_step, synthetic
 from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
+from pipeline_lab.workloads.records import RecordsWorkload
 from tests.support.patience import PATIENCE_S
 from tests.support.warm_worker import serve
 from tests.worker.fakes import make_job
@@ -59,6 +61,7 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 WHOLE_NETWORK = workload_images.STAGE_CHANNELS
+window_recorder.lower_own_priority = lambda: None  # beside other tests, its turn would come once in ten
 workload_images.STAGE_CHANNELS = (4, 8)  # most of the time goes into tracing; whole jobs have the whole network
 Elements = list[dict[str, Any]]
 JPEG = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
@@ -70,6 +73,20 @@ def files_of(options: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         files = data_and_step.prepare_files(workload, EventLog(Path(folder) / "events.jsonl"), StopRequest())
     return [file.path for file in files]
+
+
+def search_misfit(path: str) -> tuple[str, str | None, str]:
+    """Search a file for a record without the number ``x``: to its end, after the time is up, and when the job shall end."""
+    workload = RecordsWorkload(pattern=path, features="x:int64")
+    files, stop, ended = [data_and_step.DataFile(path, None, Path(path).stat().st_size)], StopRequest(), ""
+    named = str(data_and_step.find_misfit(workload, files, stop))
+    late = data_and_step.find_misfit(workload, files, stop, limit_s=-1.0)
+    stop.request()
+    try:
+        data_and_step.find_misfit(workload, files, stop)
+    except StopRequestedError as error:
+        ended = type(error).__name__
+    return named, late and str(late), ended
 
 
 def data_bytes_of(options: str) -> int:
@@ -642,6 +659,7 @@ TASKS = {
     task.__name__: task
     for task in (
         files_of,
+        search_misfit,
         data_bytes_of,
         ids_of,
         images_of,

@@ -51,7 +51,7 @@ def left(found: Fix) -> dict[str, str]:
 
 def test_a_random_crop_is_never_cached_unasked_and_the_proof_tells_what_a_cache_would_do(fix: FixScript) -> None:
     found = fix("crop")
-    assert proposed(found) == ["prefetch", "parallel-map", "cache", "parallel-map"]
+    assert proposed(found) == ["prefetch", "parallel-map", "cache", "parallel-map"], left(found)
     assert found.proof is not None
     assert found.proof.outcome is ProofOutcome.REDRAWN
     assert ".map(lambda number: number * 3, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
