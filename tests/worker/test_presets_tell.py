@@ -1,6 +1,6 @@
 """What each preset is for, at a small size: the figure that it is about, with the telling option on and off.
 
-Figures are shares, counts and bytes, which a busy machine leaves alone; one is a time, which differs tenfold.
+Figures are counts and bytes, which a busy machine leaves alone. Those that rest on times are measured again where they do not hold.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import set_options
+from tests.support.patience import TRIES
 from tests.worker.fakes import make_folder
 
 pytestmark = pytest.mark.tensorflow
@@ -38,6 +39,7 @@ class Told:
         off: Settings that take the telling option back, or the preset without it.
         without: A stage that is left out to take it back.
         holds: Whether figure and figure without the option stand as they should.
+        is_timed: The figures rest on times, which a busy machine can spoil.
     """
 
     preset: str
@@ -46,6 +48,7 @@ class Told:
     off: Settings | str
     holds: Callable[[Any, Any], bool]
     without: str = ""
+    is_timed: bool = False
 
 
 def _sampling(name: str) -> Callable[[Any], Any]:
@@ -140,6 +143,7 @@ CASES = [
         {},
         {"workload.python_ms": "0"},
         lambda on, off: on == "python" != off,
+        is_timed=True,
     ),
     Told(
         "in-graph-loop",
@@ -179,6 +183,7 @@ CASES = [
         {},
         lambda on, off: 2 * on < off,
         without="prefetch",
+        is_timed=True,
     ),
     Told(
         "generator-processes",
@@ -186,6 +191,7 @@ CASES = [
         {"training.steps": "80", "workload.compute_ms": "20"},
         {"workload.producer": "in_line", "training.steps": "24"},
         lambda on, off: on > 5 * off,
+        is_timed=True,
     ),
     Told(
         "sparse",
@@ -193,6 +199,7 @@ CASES = [
         {"training.replicas": "2"},
         {"workload.features": "1"},
         lambda on, off: on > 3 * off > 0,
+        is_timed=True,
     ),
     Told(
         "keras-fit",
@@ -215,18 +222,19 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def diagnose_once(ask_tensorflow: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Return a function that runs a preset with settings, without a stage, and diagnoses it; each once."""
-    found: dict[str, Diagnosis] = {}
+    """Return a function that runs a preset with settings, without a stage, and diagnoses it; each once in a try."""
+    found: dict[tuple[str, int], Diagnosis] = {}
 
-    def diagnose_(preset: str, settings: Settings, without: str = "") -> Diagnosis:
+    def diagnose_(preset: str, settings: Settings, without: str = "", *, attempt: int = 0) -> Diagnosis:
         options = set_options(find_preset(preset).options, list({**SMALL, **settings}.items()))
         stages = tuple(stage for stage in options.pipeline.stages if stage.stage != without)
         options = options.model_copy(update={"pipeline": options.pipeline.model_copy(update={"stages": stages})})
-        if options.to_json() not in found:
+        key = options.to_json(), attempt
+        if key not in found:
             folder = make_folder(tmp_path_factory.mktemp(preset) / "run", options)
             ask_tensorflow("run_here", folder=str(folder.path))
-            found[options.to_json()] = diagnose(folder.path)
-        return found[options.to_json()]
+            found[key] = diagnose(folder.path)
+        return found[key]
 
     return diagnose_
 
@@ -235,7 +243,12 @@ def diagnose_once(ask_tensorflow: Callable[..., Any], tmp_path_factory: pytest.T
 def test_a_presets_figure_changes_with_the_option_that_it_is_about(
     diagnose_once: Callable[..., Diagnosis], told: Told
 ) -> None:
-    with_option = told.figure(diagnose_once(told.preset, told.size))
     preset, off = (told.off, {}) if isinstance(told.off, str) else (told.preset, told.off)
-    without = told.figure(diagnose_once(preset, {**told.size, **off}, told.without))
-    assert told.holds(with_option, without), (with_option, without)
+    seen = []
+    for attempt in range(TRIES if told.is_timed else 1):
+        with_option = told.figure(diagnose_once(told.preset, told.size, attempt=attempt))
+        without = told.figure(diagnose_once(preset, {**told.size, **off}, told.without, attempt=attempt))
+        if told.holds(with_option, without):
+            return
+        seen.append((with_option, without))
+    pytest.fail(f"with and without: {seen}")
