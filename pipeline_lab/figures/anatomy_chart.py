@@ -4,13 +4,15 @@ import html
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.causes import StepPart, Work
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_breakdown import count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
-from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
+from pipeline_lab.figures.timeline_chart import KINDS, row_segments, timeline_rows
+from pipeline_lab.units import NS_PER_MS, duration_unit, format_count, format_duration, format_percent
 
 STRIP_HEIGHT = 74
 NAMED_SHARE = 0.07
@@ -18,6 +20,9 @@ NAMED_SHARE = 0.07
 LEAST_NAMED = 0.02
 """Idle time of at least this part of a step is named in the caption."""
 LONGEST_CHANGE = 60
+WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
+MAX_SEGMENTS = 400
+"""Of the window; more are joined."""
 
 
 def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -30,13 +35,8 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
         return parts
     count, step_ns = count_training_steps(breakdown, diagnosis.steps), sum(parts.values())
     better = diagnosis.verdict.predicted
-    figure = new_figure(
-        "What a step consists of",
-        mode,
-        "Time per step (ms)",
-        "",
-        height=112 + STRIP_HEIGHT * (1 + (better is not None)),
-    )
+    strips_px = STRIP_HEIGHT * (1 + (better is not None))
+    figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
     add_note(figure, f"Mean of {format_count(round(count))} profiled steps, {format_duration(step_ns)} each.")
     start_ns = 0.0
@@ -48,7 +48,57 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     figure.update_layout(barmode="overlay", bargap=0.42, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
     figure.update_xaxes(range=[0, step_ns / NS_PER_MS], fixedrange=True)
     figure.update_yaxes(range=[-0.5 - (better is not None), 0.6], visible=False)
+    if not isinstance(diagnosis.idle_gaps, Unavailable):
+        _add_window(figure, diagnosis.idle_gaps, strips_px, {part.label for part in parts}, mode)
     return figure
+
+
+def _add_window(figure: go.Figure, gaps: IdleGaps, strips_px: int, named: set[str], mode: Mode) -> None:
+    """Draw below the step when the device worked and waited in one recorded window, the middle one, to scale.
+
+    Args:
+        figure: Of the step, with what the legend names.
+        gaps: Of all windows.
+        strips_px: Height of what is drawn of the step.
+        named: What the legend names already.
+        mode: Light or dark.
+    """
+    rows = timeline_rows(gaps)
+    rows = [row for row in rows if row[:2] == rows[0][:2]]
+    if not rows:
+        return
+    shown = row_segments(gaps, rows[len(rows) // 2], MAX_SEGMENTS)
+    unit = duration_unit(float(shown.end_ns[-1] - shown.start_ns[0]))
+    for number, kind in enumerate(KINDS):
+        mine = shown.kind == number
+        if not mine.any():
+            continue
+        figure.add_bar(
+            base=(shown.start_ns[mine] - shown.start_ns[0]) / unit[0],
+            x=(shown.end_ns[mine] - shown.start_ns[mine]) / unit[0],
+            y=[0] * int(mine.sum()),
+            orientation="h",
+            name=kind.label,
+            showlegend=kind is not Work.BUSY and kind.label not in named,
+            marker={"color": color(kind.value, mode), "line": {"width": 0}},
+            hovertemplate=f"{kind.label}: %{{x:.3g}} {unit[1]} from %{{base:.4g}} {unit[1]}<extra></extra>",
+            xaxis="x2",
+            yaxis="y2",
+        )
+    below = WINDOW_HEIGHT + AXIS_HEIGHT
+    whole = strips_px + below
+    figure.update_layout(
+        height=figure.layout.height + below,
+        yaxis_domain=[below / whole, 1],
+        xaxis_anchor="y",
+        yaxis2={"domain": [0, WINDOW_HEIGHT / whole], "visible": False, "range": [-0.5, 0.5]},
+        xaxis2={
+            "anchor": "y2",
+            "title": {"text": f"One recorded window ({unit[1]})"},
+            "range": [0, (shown.end_ns[-1] - shown.start_ns[0]) / unit[0]],
+            "fixedrange": True,
+        },
+    )
 
 
 def _what_to_see(parts: dict[StepPart, float]) -> str:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_the_parts_stand_side_by_side_and_add_up_to_the_mean_step() -> None:
     assert not isinstance(found.step_breakdown, Unavailable)
     assert not isinstance(found.steps, Unavailable)
     edge = 0.0
-    for bar in figure.data:
+    for bar in (each for each in figure.data if each.xaxis is None):
         assert bar.base[0] == pytest.approx(edge)
         edge += bar.x[0]
     step_ms = found.step_breakdown.total_ns / found.steps.count / NS_PER_MS
@@ -39,7 +40,7 @@ def test_a_suggestion_with_a_prediction_is_drawn_as_a_shorter_step() -> None:
     useful = Suggestion("Add <b>prefetch</b>.", "", 25.0, options={"name": "a"})
     figure = step_anatomy(suggesting(hint, useful))
     assert not isinstance(figure, Unavailable)
-    predicted = figure.data[-1]
+    predicted = next(bar for bar in figure.data if bar.name == "predicted")
     assert predicted.x[0] == pytest.approx(0.75 * figure.layout.xaxis.range[1])
     assert "Add &lt;b&gt;prefetch&lt;/b&gt;: <b>" in figure.layout.annotations[0].text
     alone = step_anatomy(suggesting(hint))
@@ -55,6 +56,22 @@ def test_the_caption_names_the_idle_time_beside_the_work() -> None:
     assert not isinstance(figure, Unavailable)
     assert caption_of(figure).startswith("Device compute fills ")
     assert ", input wait " in caption_of(figure)
+
+
+def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
+    figure = step_anatomy(suggesting())
+    assert not isinstance(figure, Unavailable)
+    window = [bar for bar in figure.data if bar.xaxis == "x2"]
+    assert {bar.name for bar in window} >= {"busy", "input wait"}
+    spans = sorted((base, base + length) for bar in window for base, length in zip(bar.base, bar.x, strict=True))
+    assert spans[0][0] == 0
+    assert all(end <= begin + 1e-9 for (_, end), (begin, _) in pairwise(spans)), "nothing overlaps"
+    assert spans[-1][1] == pytest.approx(figure.layout.xaxis2.range[1])
+    named = [bar.name for bar in figure.data if bar.showlegend is not False]
+    assert len(named) == len(set(named)), "the legend names each color once"
+    bare = step_anatomy(replace(suggesting(), idle_gaps=Unavailable("no window")))
+    assert not isinstance(bare, Unavailable)
+    assert "xaxis2" not in bare.layout
 
 
 def test_without_a_breakdown_the_reason_is_given() -> None:

@@ -30,12 +30,11 @@ def chosen_run(store: RunStore) -> RunRecord:
 
 
 def show(store: RunStore, record: RunRecord) -> None:
-    """Show name, state, times, tags and what can be done with the run."""
+    """Show name, state, times, tags and notes."""
     st.title(escape(record.name), anchor=False)
     tags = " ".join(f":blue-badge[{escape(tag)}]" for tag in record.tags)
     st.markdown(f"{run_actions.state_badge(store, record)} {tags} {_facts(record)}".strip())
     show_notes(record)
-    run_actions.show_actions(store, record, can_open=False)
 
 
 def _facts(record: RunRecord) -> str:

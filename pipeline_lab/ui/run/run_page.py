@@ -17,19 +17,23 @@ from pipeline_lab.ui.timeline import jump
 
 
 def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
-    """Show a run in whatever state it is."""
+    """Show a run in whatever state it is; what can be done with it comes after the answer."""
+    show_actions = partial(run_actions.show_actions, store, record, can_open=False)
     if record.status.state.is_live:
+        show_actions()
         live.show_live(folder, record.status.state)
         return
     if not folder.opened.is_dir():  # for a log, its analysis says why it cannot be read
         live.show_ending(record, folder)
     diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
     if diagnosis is None:
+        show_actions()
         with st.expander("Options and source", key="details"):
             details.show(record, folder)
         return
     verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE)
     verdict_view.show_metrics(diagnosis)
+    show_actions()
     verdict_view.show_more(diagnosis)
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
     bodies[jump.TITLE] = partial(timeline.show, folder)
@@ -74,6 +78,8 @@ def show_page() -> None:
     header.show(store, record)
     run_actions.show_unkept(store, folder)
     run_actions.show_left_out(folder)
+    if record.kind.holds_several:
+        run_actions.show_actions(store, record, can_open=False)
     VIEWS[record.kind](store, record, folder)
 
 

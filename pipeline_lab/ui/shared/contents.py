@@ -121,9 +121,9 @@ def show_figure(figure: go.Figure, name: str, description: str) -> None:
 def show_heading(figure: go.Figure) -> str:
     """Show a chart's title and caption as text above it, and take them off the chart; return the title."""
     title, caption, notes = take_heading(figure)
-    said = [f"**{escape(title)}**", f":small[{escape(caption)}]" if caption else ""]
+    said = [f":small[{escape(caption)}]"] if caption else []
     said += [f":gray[:small[{escape(' '.join(notes))}]]"] if notes else []
-    st.markdown("  \n".join(filter(None, said)))
+    st.markdown("  \n".join([f"**{escape(title)}**", " ".join(said)]) if said else f"**{escape(title)}**")
     return title
 
 
