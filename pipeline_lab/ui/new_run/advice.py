@@ -17,7 +17,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.ui.shared import links, state
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import format_duration, format_percent
 
 if TYPE_CHECKING:
@@ -202,4 +202,4 @@ def _line(options: RunOptions, finding: Remark) -> str:
     place = (
         "pipeline" if finding.stage is None else f"{finding.stage + 1} {options.pipeline.stages[finding.stage].stage}"
     )
-    return f":{_COLOURS[finding.weight]}-badge[{finding.weight.value} · {place}] {escape(finding.sentence)}"
+    return f":{_COLOURS[finding.weight]}-badge[{finding.weight.value} · {place}] {prose(finding.sentence)}"

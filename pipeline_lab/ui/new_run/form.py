@@ -29,7 +29,7 @@ from pipeline_lab.ui.shared.draft import (
     with_features,
 )
 from pipeline_lab.ui.shared.field_editors import edit_field, edit_fields, edit_folded
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.records import RecordFeature, parse_features
 from pipeline_lab.workloads.registry import WORKLOADS
@@ -106,7 +106,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
         if kind and kind != workload["kind"]:
             state.keep(change_workload(draft, kind))
             st.rerun()
-        st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
+        st.caption(prose(WORKLOADS[workload["kind"]].__doc__ or ""))
         edited = edit_folded(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
         if WORKLOADS[workload["kind"]].finds_features:
             show_record_features(draft, edited, key)
@@ -144,7 +144,7 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
         edited = stage
         if body.open:  # fields of closed stages would be most of the page
             with body:
-                st.caption(escape(model.__doc__ or ""))
+                st.caption(prose(model.__doc__ or ""))
                 edited = edit_fields(model, stage, key)
         place = f"{stage['stage']}, stage {index + 1}"
         _stage_button("up", f"Move {place}, up", f"{key}.up", index == 0, lambda kept: move_stage(kept, index, -1))

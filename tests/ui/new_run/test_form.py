@@ -51,3 +51,10 @@ def test_nothing_is_offered_where_paths_on_the_server_are_off(open_page, monkeyp
 
 def _button(app):
     return next(each for each in app.button if each.label == "Read the features from the files")
+
+
+def test_what_a_workload_is_shows_names_of_code_as_code(open_page):
+    app = open_page("new_run")
+    app.segmented_control(key="draft0.kind").set_value("sparse").run()
+    (about,) = [each.value for each in app.caption if "`" in each.value]
+    assert "\\`" not in about

@@ -7,10 +7,14 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, XprofDifference
+from pipeline_lab.runs import own_job_runs
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_folder import end_run
 from pipeline_lab.ui.run import details
 from pipeline_lab.ui.shared import analyses
 from tests.support.patience import PATIENCE_S, until
 from tests.support.run_folders import make_run
+from tests.ui.conftest import texts
 
 SECTION = "XProf"
 CHECK = CrossCheck(
@@ -78,3 +82,12 @@ def test_the_answer_goes_stale_with_the_traces(run_store):
     folder.window("w").mkdir(parents=True)
     (folder.window("w") / "h.xplane.pb").write_bytes(b"new")
     assert place.load_beside(CROSS_CHECK, CrossCheck) is None
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_watched_job_is_not_called_one_that_was_not_recorded(open_page, run_store):
+    folder = own_job_runs.begin(run_store, "train.py", tags=())
+    end_run(folder, RunState.DONE)
+    written = texts(open_page("run", run=folder.id, section="Options and source")).replace("\\", "")
+    assert "did not record" not in written
+    assert "The job was watched as it is" in written
