@@ -8,7 +8,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.contest import MOST_CANDIDATES
+from pipeline_lab.tuning.deciding import MOST_CANDIDATES
 from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.halving import LEADER, Ratio
 from pipeline_lab.tuning.trials import TrialLedger, Trials

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pipeline_lab.runs.launch.launcher import Update
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.run_folder import RunFolder
-    from pipeline_lab.tuning.search_result import Tuning
+    from pipeline_lab.tuning.search_result import RecordedSearch
 
 
 @dataclass
@@ -163,13 +163,14 @@ POLL_S = 0.5
 def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a search's steps as they are taken; the first request to stop cancels it."""
     from pipeline_lab.runs.launch.launcher import cancel
-    from pipeline_lab.tuning.search_result import describe, read_tuning
+    from pipeline_lab.tuning.opened_search import read_search
+    from pipeline_lab.tuning.search_result import describe
 
     console, is_cancelling, shown = messages(), False, 0
     console.print(f"Search {folder.id}", markup=False)
     with console.status("starting") as status:
         while True:
-            found = read_tuning(folder)
+            found = read_search(folder)
             for step in found.steps[shown:]:
                 console.print(describe(step), markup=False)
             shown = max(shown, len(found.steps))
@@ -183,8 +184,8 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
             time.sleep(POLL_S)
 
 
-def _now(found: "Tuning") -> str:
+def _now(found: "RecordedSearch") -> str:
     spent = sum(trial.seconds or 0.0 for trial in found.trials)
     running = [trial.run for trial in found.trials if trial.seconds is None]
     what = f"measuring {running[-1]}" if running else "choosing"
-    return f"{what} · {format_duration(spent * NS_PER_S)} of {format_duration(found.options.budget_s * NS_PER_S)} spent"
+    return f"{what} · {format_duration(spent * NS_PER_S)} of {format_duration(found.rules.budget_s * NS_PER_S)} spent"

@@ -49,7 +49,7 @@ from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_window
 from pipeline_lab.figures.theme import Mode, add_note
 from pipeline_lab.figures.timeline_chart import device_timeline
 from pipeline_lab.runs.record import EMULATED_NOTE
-from pipeline_lab.tuning.search_result import Tuning
+from pipeline_lab.tuning.search_result import RecordedSearch, Tuning
 
 Drawing: TypeAlias = go.Figure | Unavailable
 Charted = TypeVar("Charted")
@@ -378,7 +378,7 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
 """Every chart of a race."""
 
 
-TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
+TUNE_CHARTS: tuple[Chart[RecordedSearch], ...] = (
     Chart(
         "search-places",
         None,

@@ -3,8 +3,6 @@
 ``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` distinguishes the two.
 """
 
-import shlex
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
@@ -13,6 +11,7 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.script_start import ScriptStart
 from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
 
 RECORDED = "recorded"
@@ -171,17 +170,9 @@ CHANGES = "changes"
 """Where the environment of such a race says in words what each change does."""
 
 
-class ScriptRaceOptions(RaceRules):
+class ScriptRaceOptions(ScriptStart, RaceRules):
     """A script's own training, in which its pipeline takes turns with changed ones; as written it is the baseline."""
 
-    script: str = Field(min_length=1, max_length=4096)
-    """Path of the script, or name of the module."""
-    is_module: bool = False
-    """Run as ``python -m``."""
-    arguments: tuple[str, ...] = ()
-    """The script's own."""
-    folder: str = Field(min_length=1, max_length=4096)
-    """Where it is run."""
     changes: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = Field(min_length=1, max_length=7)
     """What each candidate changes, such as ``train.py:41 num_parallel_calls=8``; several with a semicolon between them."""
 
@@ -199,24 +190,6 @@ class ScriptRaceOptions(RaceRules):
     @property
     def arm_names(self) -> tuple[str, ...]:
         return (AS_WRITTEN, *self.changes)
-
-    @property
-    def path(self) -> Path:
-        """Where the script lies."""
-        return Path(self.folder) / self.script
-
-    @property
-    def source(self) -> str:
-        """The script's text; empty for a module, and where it cannot be read."""
-        try:
-            return "" if self.is_module else self.path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-
-    @property
-    def command(self) -> str:
-        """The script as a command line starts it."""
-        return shlex.join([*(["-m"] if self.is_module else []), self.script, *self.arguments])
 
     @property
     def label(self) -> str:

@@ -10,16 +10,19 @@ from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.report.comparison_report import ComparisonReport
+from pipeline_lab.report.fix_report import FixReport
 from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import Run
-from pipeline_lab.tuning.search_result import Tuning, open_with_searches
+from pipeline_lab.tuning.opened_search import AnyTuning, open_with_searches
+from pipeline_lab.tuning.script_result import ScriptTuning
+from pipeline_lab.tuning.search_result import Tuning
 
-Report: TypeAlias = RunReport | ComparisonReport | RaceReport | TuneReport
+Report: TypeAlias = RunReport | ComparisonReport | RaceReport | TuneReport | FixReport
 
 
-def report_on(opened: Sequence[RecordedRun | Race | Tuning], notes: str = "") -> Report:
+def report_on(opened: Sequence[RecordedRun | Race | AnyTuning], notes: str = "") -> Report:
     """Return the report of one run, of a baseline and its candidates, of a race, or of a search.
 
     Args:
@@ -33,6 +36,8 @@ def report_on(opened: Sequence[RecordedRun | Race | Tuning], notes: str = "") ->
         (one,) = opened
         if isinstance(one, Race):
             return RaceReport(one, notes)
+        if isinstance(one, ScriptTuning):
+            return FixReport(one, notes)
         if isinstance(one, Tuning):
             return TuneReport(one, notes)
         return RunReport(replace(one, diagnosis=advise(one.diagnosis)), notes)
@@ -48,7 +53,7 @@ def report_result(result: object) -> Report:
     Raises:
         TypeError: The result is of a kind that has no report.
     """
-    if isinstance(result, Diagnosis | Race | Tuning):
+    if isinstance(result, Diagnosis | Race | Tuning | ScriptTuning):
         return report_on([open_with_searches(result)])
     if isinstance(result, Run):
         return report_on([open_with_searches(result.path)])

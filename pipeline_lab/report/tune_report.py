@@ -15,7 +15,14 @@ from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Secti
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
 from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
-from pipeline_lab.tuning.search_result import Tuning, change_words, describe, interval_words, place_cells
+from pipeline_lab.tuning.search_result import (
+    RecordedSearch,
+    Tuning,
+    change_words,
+    describe,
+    interval_words,
+    place_cells,
+)
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_S, format_duration
 
@@ -64,21 +71,21 @@ class TuneReport:
         tuning = self.tuning
         return Content(
             title=tuning.name,
-            about=_about(tuning),
-            answer=_answer(tuning),
+            about=about_search(tuning),
+            answer=answer_search(tuning),
             warnings=(),
             notes=notes_of(tuning, self.notes),
             sections=(
                 Section(
                     "The search",
-                    (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_tried(tuning)),
+                    (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *tried_table(tuning)),
                     in_short=True,
                 ),
                 Section(
                     "The winner" if tuning.winner_was_raced else "The model's choice", _winner(tuning), in_short=True
                 ),
                 Section("How it went", tuple(Text(describe(step)) for step in tuning.steps), in_short=True),
-                Section("Trials", (_trials(tuning),)),
+                Section("Trials", (trials_table(tuning),)),
             ),
         )
 
@@ -86,28 +93,33 @@ class TuneReport:
         return self.tuning.to_json()
 
     def tables(self) -> dict[str, pa.Table]:
-        raced = [step for step in self.tuning.steps if isinstance(step, Raced)]
-        standings = [
-            {"round": step.round, "leader": step.leader, **vars(each)} for step in raced for each in step.standings
-        ]
-        return {
-            "standings": build_table(standings, STANDING_TABLE),
-            "trials": build_table([vars(trial) for trial in self.tuning.trials], TRIAL_TABLE),
-        }
+        return search_tables(self.tuning)
 
 
-def _about(tuning: Tuning) -> tuple[tuple[str, str], ...]:
-    options = tuning.options
+def search_tables(tuning: RecordedSearch) -> dict[str, pa.Table]:
+    """Return what raced and what was measured, a row each."""
+    raced = [step for step in tuning.steps if isinstance(step, Raced)]
+    standings = [
+        {"round": step.round, "leader": step.leader, **vars(each)} for step in raced for each in step.standings
+    ]
+    return {
+        "standings": build_table(standings, STANDING_TABLE),
+        "trials": build_table([vars(trial) for trial in tuning.trials], TRIAL_TABLE),
+    }
+
+
+def about_search(tuning: RecordedSearch) -> tuple[tuple[str, str], ...]:
+    rules = tuning.rules
     return (
         ("Search", tuning.id),
         ("Begun", moment(tuning.record.status.created_s)),
-        ("Start", options.start.label),
-        ("Spent", f"{format_duration(tuning.spent_s * NS_PER_S)} of {format_duration(options.budget_s * NS_PER_S)}"),
-        ("Smallest difference that matters", f"{options.margin_percent:g} %"),
+        ("Start", rules.start_label),
+        ("Spent", f"{format_duration(tuning.spent_s * NS_PER_S)} of {format_duration(rules.budget_s * NS_PER_S)}"),
+        ("Smallest difference that matters", f"{rules.margin_percent:g} %"),
     )
 
 
-def _answer(tuning: Tuning) -> Answer:
+def answer_search(tuning: RecordedSearch) -> Answer:
     ended = tuning.ended
     if ended is None:
         return Answer("search", "neutral", (tuning.sentence,), "not over")
@@ -137,7 +149,7 @@ def _evidence(ended: SearchEnded) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def _tried(tuning: Tuning) -> tuple[Table, ...]:
+def tried_table(tuning: RecordedSearch) -> tuple[Table, ...]:
     places = rank_configurations(tuning.steps)
     if not places.rows:
         return ()
@@ -175,7 +187,7 @@ def _command(tuning: Tuning) -> tuple[Block, ...]:
     return (CodeBlock("To measure its gain, race it against the start", tuning.race_command, "shell"),)
 
 
-def _trials(tuning: Tuning) -> Table:
+def trials_table(tuning: RecordedSearch) -> Table:
     rows = tuple(
         (
             trial.run or "–",

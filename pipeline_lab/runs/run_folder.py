@@ -68,6 +68,8 @@ class RunFolder:
     """Runs and races of a search, each with its outcome."""
     history = _Inside("history.jsonl")
     """Steps of a search, with reasons."""
+    fix = _Inside("fix.json")
+    """What a search for better input of a script found: diff, proof, gain."""
     log = _Inside("worker.log")
     """Standard output and error of the worker."""
     cancel_flag = _Inside("cancel")

@@ -14,23 +14,19 @@ from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.comparison.race_result import Candidate, read_race
-from pipeline_lab.comparison.racing import choose_script_race
-from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, SetTraining, are_compatible
+from pipeline_lab.comparison.race_result import Candidate
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
+from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
-from pipeline_lab.runs.launch.launcher import launch, wait_for_end
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.runs.store import RunStore
 from pipeline_lab.runs.user_sources import kept_files
-from pipeline_lab.statistics.outcome import Outcome as RaceOutcome
 from pipeline_lab.tuning.proof import Prover, Script
-from pipeline_lab.units import format_bytes
+from pipeline_lab.units import format_bytes, format_percent
 
 MUCH_OF_MEMORY = 0.25
 """Part of the machine's memory that a cache may take."""
@@ -97,7 +93,7 @@ def find_fix(
     script: Script,
     wishes: Wishes,
     diagnosis: Diagnosis | Unavailable,
-    say: Callable[[str], None] = lambda _: None,
+    stop: Callable[[], None] = lambda: None,
 ) -> Fix:
     """Find what to change in a script of which there is a recorded run.
 
@@ -106,7 +102,7 @@ def find_fix(
         script: As it is started.
         wishes: What the user asks for.
         diagnosis: Of the run; where its input does not hold the training up, nothing is proposed unasked.
-        say: Takes a sentence on what is done next.
+        stop: Called before each reading of the script's data; raises to stop.
 
     Raises:
         StoreError: The run has no recipe.
@@ -128,7 +124,7 @@ def find_fix(
     if not edited.written:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
     with Prover(script, recipe.uses.index(use)) as prover:
-        say("Reading the script's data as it is …")
+        stop()
         before = prover.before()
         fitting = []
         for change in edited.written:
@@ -137,7 +133,7 @@ def find_fix(
                 left.append(LeftAlone(change, reason))
             else:
                 fitting.append(change)
-        proved = _prove(recipe, use, fitting, texts, prover, left, say)
+        proved = _prove(recipe, use, fitting, texts, prover, left, stop)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
 
 
@@ -151,35 +147,6 @@ def _predict(
     if isinstance(run, Unavailable):
         return run
     return predict_change(run, [edit for change in changes for edit in change.edits])
-
-
-def race_fix(found: Fix, script: Script, store: RunStore, seconds: float) -> Fix:
-    """Race the script against all changes of a fix together, inside its own training; what does not help is not proposed.
-
-    Args:
-        found: The fix.
-        script: As it is started.
-        store: Takes the race.
-        seconds: At most, warm-up not counted.
-    """
-    requests = [each.request for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits)]
-    if not requests:
-        return found
-    try:
-        together = ["; ".join(requests)]
-        options = choose_script_race(
-            script.target, script.arguments, together, is_module=script.is_module, max_seconds=seconds
-        )
-        folder = launch(store, options)
-        wait_for_end(folder, "Race")
-        candidate = read_race(folder).candidates[0]
-    except PipelineLabError as error:
-        return replace(found, gain=Unavailable(f"Not raced: {error}"))
-    if candidate.standing.outcome not in (RaceOutcome.SLOWER, RaceOutcome.EQUIVALENT):
-        return replace(found, gain=candidate)
-    useless = (LeftAlone(each, "The race found no gain.") for each in found.changes)
-    note = f"Nothing is proposed: {candidate.sentence}"
-    return replace(found, changes=(), edited=None, left=(*found.left, *useless), gain=candidate, note=note)
 
 
 def current_texts(recipe: Recipe, kept: Mapping[str, str]) -> dict[str, str]:
@@ -242,7 +209,7 @@ def _prove(
     texts: Mapping[str, str],
     prover: Prover,
     left: list[LeftAlone],
-    say: Callable[[str], None],
+    stop: Callable[[], None],
 ) -> Fix:
     """Prove all changes together; where that fails, take one after the other and keep those that can be proved."""
 
@@ -265,7 +232,7 @@ def _prove(
         for chosen in _attempts(group):
             if all(each in kept for each in chosen):
                 continue
-            say(f"Reading it with {len(kept) + len(chosen)} of {len(changes)} changes …")
+            stop()
             tried = attempt([*kept, *chosen])
             if is_good(tried[1], [*kept, *chosen]):
                 kept += chosen
@@ -305,17 +272,20 @@ def is_good(proof: Proof, changes: Iterable[Change]) -> bool:
     return proof.outcome in GOOD[Effect.ORDER if Effect.ORDER in effects else Effect.NOTHING]
 
 
-def apply(edited: Edited) -> Iterator[tuple[Path, Path | None]]:
-    """Write the files, and yield each with its backup; None where version control keeps the old one.
+def apply(files: Mapping[str, tuple[str, str]]) -> Iterator[tuple[Path, Path | None]]:
+    """Write files, and yield each with its backup; None where version control keeps the old one.
+
+    Args:
+        files: Text before and after by path.
 
     Raises:
         StoreError: A file has changed meanwhile.
     """
-    for path in edited.texts:
+    for path, (before, _) in files.items():
         file = Path(path)
-        if file.read_bytes().decode() != edited.before[path]:
+        if not file.is_file() or file.read_bytes().decode() != before:
             raise StoreError(f"{file.name} has changed meanwhile; nothing was written to it.")
-    for path, text in edited.texts.items():
+    for path, (_, text) in files.items():
         file = Path(path)
         backup = None if _is_versioned(file) else _back_up(file)
         file.write_bytes(text.encode())
@@ -359,9 +329,23 @@ def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
             "high_percent": fix.predicted.high_percent,
         },
         "gain": fix.gain.to_json(),
+        "gain_sentence": describe_gain(fix),
         "note": fix.note,
         "diff": fix.diff(folder),
+        "files": {} if fix.edited is None else {
+            path: [fix.edited.before[path], text] for path, text in fix.edited.texts.items()
+        },
     }  # fmt: skip
+
+
+def describe_gain(fix: Fix) -> str:
+    """Say what was raced and predicted."""
+    raced = fix.gain.reason if isinstance(fix.gain, Unavailable) else fix.gain.sentence
+    if isinstance(fix.predicted, Unavailable):
+        return f"{raced} {fix.predicted.reason}"
+    low, high = fix.predicted.low_percent, fix.predicted.high_percent
+    bounds = f"({format_percent(low)} to {format_percent(high)})"
+    return f"{raced} Predicted: a step is {format_percent(fix.predicted.gain_percent)} shorter {bounds}."
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -86,6 +86,7 @@ def halve(
     *,
     margin: float,
     rungs: Sequence[int] = RUNGS,
+    reference: str | None = None,
     is_spent: Callable[[], bool] = lambda: False,
 ) -> str:
     """Return the best of the arms.
@@ -97,13 +98,15 @@ def halve(
         cost: Decides among arms that are equally fast.
         margin: Smallest relative difference that matters, such as 0.03.
         rungs: Pairs of each race.
+        reference: The arm that ratios are relative to in every race; None for the leader of the race before.
         is_spent: Asked after each race; where there is no time for another one, the leader wins.
     """
     alive = list(arms)
     for number, pairs in enumerate(rungs):
         if len(alive) < 2 or (number > 0 and is_spent()):
             break
-        leader, others = alive[0], alive[1:]
+        leader = reference or alive[0]
+        others = [arm for arm in alive if arm != leader]
         room = 1 if number == len(rungs) - 1 else math.ceil(len(alive) / 2)
         verdicts = judge_arms(leader, race(leader, others, pairs), cost, margin=margin, room=room)
         report(number, leader, verdicts)

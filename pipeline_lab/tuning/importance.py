@@ -8,7 +8,7 @@ import numpy as np
 from pipeline_lab.comparison.differences import find_differences
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.tuning.history import Proposed, rank_configurations
-from pipeline_lab.tuning.search_result import Tuning
+from pipeline_lab.tuning.search_result import RecordedSearch, Tuning
 from pipeline_lab.tuning.space import START
 
 FEWEST = 3
@@ -34,8 +34,10 @@ class OptionEffect:
     configurations: int
 
 
-def find_effects(tuning: Tuning) -> tuple[OptionEffect, ...] | Unavailable:
+def find_effects(tuning: RecordedSearch) -> tuple[OptionEffect, ...] | Unavailable:
     """Return the options that differ between the configurations that raced, the most important one first."""
+    if not isinstance(tuning, Tuning):
+        return Unavailable("The changes of a script are all different; what each adds is said where it raced.")
     picks = {
         pick.configuration: pick.options for step in tuning.steps if isinstance(step, Proposed) for pick in step.picks
     }

@@ -1,8 +1,11 @@
 """A script recorded for a while, so that there is something to say of it."""
 
+import contextlib
 import signal
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -16,15 +19,19 @@ WINDOW_S, EVERY_S = 1.0, 4.0
 ENDING_S = 60.0
 """Time that a script may take to end after Ctrl-C."""
 SAID_BYTES = 4_000
+POLL_S = 0.25
 
 
-def record_script(script: Script, store: RunStore, seconds: float) -> RunFolder:
+def record_script(
+    script: Script, store: RunStore, seconds: float, should_stop: Callable[[], bool] = lambda: False
+) -> RunFolder:
     """Watch a script to its end, or for so long; then it is interrupted as by Ctrl-C.
 
     Args:
         script: What to run; what it prints is shown if it fails.
         store: Takes the run.
         seconds: At most.
+        should_stop: Called repeatedly.
 
     Raises:
         RunFailedError: It was not recorded.
@@ -35,7 +42,7 @@ def record_script(script: Script, store: RunStore, seconds: float) -> RunFolder:
     words = [*options, *(["-m"] if script.is_module else []), script.target, *script.arguments]
     command = module_command("pipeline_lab.capture.watch_script", *words)
     with tempfile.TemporaryFile() as log:
-        code = _run(command, log, seconds)
+        code = _run(command, log, seconds, should_stop)
         log.seek(max(0, log.tell() - SAID_BYTES))
         said = log.read().decode(errors="replace").strip().rpartition("\n")[2]
     new = [record for record in store.runs() if record.id not in known and record.name == name]
@@ -45,11 +52,13 @@ def record_script(script: Script, store: RunStore, seconds: float) -> RunFolder:
     return store.folder(new[-1].id)
 
 
-def _run(command: list[str], log: IO[bytes], seconds: float) -> int:
+def _run(command: list[str], log: IO[bytes], seconds: float, should_stop: Callable[[], bool]) -> int:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_environment())
+    deadline_s = time.monotonic() + seconds
     try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
+        while time.monotonic() < deadline_s and not should_stop():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(POLL_S)
         _end(process)
         return 0
     except KeyboardInterrupt:

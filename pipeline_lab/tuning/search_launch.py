@@ -12,9 +12,9 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options
-from pipeline_lab.options.tune_options import TuneOptions
+from pipeline_lab.options.tune_options import ScriptTuneOptions, TuneOptions
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.launchable import check_launchable, check_script
 from pipeline_lab.runs.launch.launcher import wait_for_end
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
@@ -78,6 +78,18 @@ def launch_tune(store: RunStore, options: TuneOptions) -> RunFolder:
     check_launchable(options.start)
     runtime_folder()  # its trouble is the caller's to see, before there is a run
     return _start(store.create(options, render_source(options.start)))
+
+
+def launch_script_tune(store: RunStore, options: ScriptTuneOptions) -> RunFolder:
+    """Start a search for better input of a script and return at once; it goes on when the caller ends.
+
+    Raises:
+        OptionsError: There is no such script.
+        StoreError: The store cannot be written, or no process can be started.
+    """
+    check_script(options)
+    runtime_folder()
+    return _start(store.create(options, options.source))
 
 
 def check_tune(options: TuneOptions) -> None:

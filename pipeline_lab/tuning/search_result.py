@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.advice.option_changes import find_settings, write_command
-from pipeline_lab.comparison.opening import Recorded, open_any
-from pipeline_lab.comparison.race_result import Race
-from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
+from pipeline_lab.options.tune_options import SearchRules, TuneOptions, is_script_tune, read_tune_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import EMULATED_NOTE, RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record
-from pipeline_lab.runs.store import find_path, name_of
+from pipeline_lab.runs.store import name_of
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import (
     Profiled,
@@ -179,20 +176,20 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning(Displayed):
-    """A search for a better pipeline.
+class RecordedSearch(Displayed):
+    """What searches have in common, whatever they start from.
 
     Attributes:
         path: Folder of the run that holds it.
         record: Of that run.
-        options: What was searched.
+        rules: What it might spend, and what decides.
         steps: What was done and why, in order.
         trials: Every run and race that was measured for it, in order.
     """
 
     path: Path
     record: RunRecord
-    options: TuneOptions
+    rules: SearchRules
     steps: tuple[SearchStep, ...]
     trials: tuple[TrialLine, ...]
 
@@ -227,17 +224,65 @@ class Tuning(Displayed):
         return raced[-1].winner if raced else START
 
     @property
+    def winner_was_raced(self) -> bool:
+        """Whether races say that the winner is the best; one that ran in none is only the model's choice."""
+        return self.winner_name == START or has_raced(self.steps, self.winner_name)
+
+    @property
+    def spent_s(self) -> float:
+        """What it spent of its budget, s: of trials that ran side by side the mean, which is known when it has ended."""
+        return self.ended.spent_s if self.ended is not None else sum(trial.seconds or 0.0 for trial in self.trials)
+
+    @property
+    def sentence(self) -> str:
+        """How it ended, or what was done last, in words."""
+        if self.ended is not None:
+            return self.ended.sentence
+        return describe(self.steps[-1]) if self.steps else "The search has not begun."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the search as one JSON object; times in ms or s as their names say."""
+        ended = self.ended
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self.id,
+            "name": self.name,
+            "state": self.state.value,
+            "sentence": self.sentence,
+            "winner": self.winner_name,
+            **self._winner_json(),
+            "gain": None if ended is None or ended.winner == START else _met(ended),
+            "challenger": None
+            if ended is None or ended.challenger == START
+            else {"configuration": ended.challenger, "met": _met(ended)},
+            "configurations": None if ended is None else ended.configurations,
+            "spent_s": self.spent_s,
+            "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
+            "trials": [asdict(trial) for trial in self.trials],
+        }
+
+    def _winner_json(self) -> dict[str, Any]:
+        """Return what is known of the winner by itself."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuning(RecordedSearch):
+    """A search for a better pipeline that starts from options.
+
+    Attributes:
+        options: What was searched.
+    """
+
+    options: TuneOptions
+
+    @property
     def winner(self) -> RunOptions:
         """Options of the best configuration that is known, to launch as they are."""
         name = self.winner_name
         picks = [pick for step in self.steps if isinstance(step, Proposed) for pick in step.picks]
         found = next((pick for pick in picks if pick.configuration == name), None)
         return self.options.start if found is None else read_options(found.options)
-
-    @property
-    def winner_was_raced(self) -> bool:
-        """Whether races say that the winner is the best; one that ran in none is only the model's choice."""
-        return self.winner_name == START or has_raced(self.steps, self.winner_name)
 
     @property
     def race_command(self) -> str | None:
@@ -251,11 +296,6 @@ class Tuning(Displayed):
         return write_command(name_of(self.path.parent / start.run), find_settings(self.options.start, self.winner))
 
     @property
-    def spent_s(self) -> float:
-        """What it spent of its budget, s: of trials that ran side by side the mean, which is known when it has ended."""
-        return self.ended.spent_s if self.ended is not None else sum(trial.seconds or 0.0 for trial in self.trials)
-
-    @property
     def source(self) -> str:
         """The winner's pipeline as Python source."""
         return render_source(self.winner)
@@ -263,33 +303,15 @@ class Tuning(Displayed):
     @property
     def sentence(self) -> str:
         """How it ended, or what was done last, in words."""
-        if self.ended is not None:
-            note = f" {EMULATED_NOTE}" if self.options.start.training.is_emulated else ""
-            return f"{self.ended.sentence}{note}"
-        return describe(self.steps[-1]) if self.steps else "The search has not begun."
+        is_noted = self.ended is not None and self.options.start.training.is_emulated
+        return f"{super().sentence} {EMULATED_NOTE}" if is_noted else super().sentence
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the search as one JSON object; times in ms or s as their names say."""
-        ended = self.ended
+    def _winner_json(self) -> dict[str, Any]:
         return {
-            "schema_version": SCHEMA_VERSION,
-            "id": self.id,
-            "name": self.name,
-            "state": self.state.value,
-            "sentence": self.sentence,
-            "winner": self.winner_name,
             "winner_options": self.winner.model_dump(mode="json"),
             "winner_source": self.source,
             "winner_was_raced": self.winner_was_raced,
             "race_command": self.race_command,
-            "gain": None if ended is None or ended.winner == START else _met(ended),
-            "challenger": None
-            if ended is None or ended.challenger == START
-            else {"configuration": ended.challenger, "met": _met(ended)},
-            "configurations": None if ended is None else ended.configurations,
-            "spent_s": self.spent_s,
-            "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
-            "trials": [asdict(trial) for trial in self.trials],
         }
 
 
@@ -300,29 +322,19 @@ def _met(ended: SearchEnded) -> dict[str, Any] | None:
 
 
 def read_tuning(folder: RunFolder) -> Tuning:
-    """Read a search from its folder, finished or not.
+    """Read a search that starts from options, finished or not.
 
     Raises:
-        StoreError: The run is not a search.
+        StoreError: The run is not such a search.
         OptionsError: Its options are damaged.
     """
     record = read_record(folder)
-    if record.kind is not RunKind.TUNE:
-        raise StoreError(f"Run {folder.id} is not a search; `pipeline-lab tune` makes one.")
-    trials = tuple(TrialLedger(folder.trials).read().values())
-    return Tuning(folder.path, record, read_tune_options(record.options or {}), read_history(folder.history), trials)
+    if record.kind is not RunKind.TUNE or is_script_tune(record.options or {}):
+        raise StoreError(f"Run {folder.id} is not a search around options; `pipeline-lab tune` makes one.")
+    options = read_tune_options(record.options or {})
+    return Tuning(folder.path, record, options, read_history(folder.history), read_trials(folder), options)
 
 
-def open_with_searches(what: Recorded | Race | Tuning, store: Path | None = None) -> RecordedRun | Race | Tuning:
-    """Open a run, a race, a search or a log.
-
-    Raises:
-        TraceReadError: There is no such run, folder or file, or nothing in it can be read.
-    """
-    if isinstance(what, Tuning):
-        return what
-    if isinstance(what, str | Path):
-        folder = RunFolder(find_path(what, store))
-        if folder.record.is_file() and read_record(folder).kind is RunKind.TUNE:
-            return read_tuning(folder)
-    return open_any(what, store)
+def read_trials(folder: RunFolder) -> tuple[TrialLine, ...]:
+    """Return what a search measured so far, in order."""
+    return tuple(TrialLedger(folder.trials).read().values())

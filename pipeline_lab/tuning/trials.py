@@ -9,11 +9,14 @@ import hashlib
 import json
 import math
 import os
+import platform
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.errors import RunFailedError
+from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
@@ -101,7 +104,7 @@ class Trials:
         """Time that the requested trials took so far, s; the same before and after a resume."""
         return self._spent_s
 
-    def run(self, asked: Sequence[RunOptions | RaceOptions]) -> list[TrialLine]:
+    def run(self, asked: Sequence[RunOptions | AnyRace]) -> list[TrialLine]:
         """Return how each trial ended, in the order of the requests.
 
         Raises:
@@ -116,6 +119,34 @@ class Trials:
         self._spent_s += sum(line.seconds or 0.0 for line in lines) / at_once
         return lines
 
+    def known(self) -> list[TrialLine]:
+        """Return every trial so far, in the order in which they began."""
+        return list(self._known.values())
+
+    def spend(self, seconds: float) -> None:
+        """Count time that something else than a trial took."""
+        self._spent_s += seconds
+
+    def measure(self, key: str, record: Callable[[], RunFolder]) -> TrialLine:
+        """Return what was recorded under a key, now or before.
+
+        Args:
+            key: Tells it from every other trial of the search.
+            record: Records a run of the store; what it raises is why it failed.
+        """
+        known = self._known.get(key)
+        if known is None or known.seconds is None:
+            begun_s = time.monotonic()
+            run, failure = "", ""
+            try:
+                run = record().id
+            except RunFailedError as error:
+                failure = str(error)
+            known = TrialLine(key, run, platform.node(), time.monotonic() - begun_s, failure)
+            self._note(known)
+        self._spent_s += known.seconds or 0.0
+        return known
+
     def begun(self, trial: Trial, run_id: str) -> None:
         """Record that a run holds a trial."""
         self._note(TrialLine(trial.key, run_id))
@@ -124,7 +155,7 @@ class Trials:
         """Record how a trial ended."""
         self._note(TrialLine(trial.key, finished.run_id, finished.machine, finished.seconds, finished.failure))
 
-    def _trial(self, options: RunOptions | RaceOptions) -> Trial:
+    def _trial(self, options: RunOptions | AnyRace) -> Trial:
         key = hashlib.sha256(options.to_json().encode()).hexdigest()[:20]
         known = self._known.get(key)
         return Trial(key, options, known.run if known else None)

@@ -13,7 +13,8 @@ from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
-from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, open_with_searches, read_tuning
+from pipeline_lab.tuning.opened_search import open_with_searches
+from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, read_tuning
 from tests.support.recorded import recorded
 from tests.support.worlds import make_search
 

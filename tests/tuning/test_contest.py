@@ -4,7 +4,8 @@ import pytest
 
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.contest import Challenger, Meeting, Met
+from pipeline_lab.tuning.contest import race_of_options
+from pipeline_lab.tuning.deciding import Challenger, Meeting, Met
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import TimeBudget, TrialLedger, Trials
 from tests.support.true_times import NAIVE, SMALL
@@ -19,7 +20,9 @@ BROKEN = next(iter(CANDIDATES))
 def race(world: World) -> Met:
     trials = Trials(TrialLedger(world.store.root / "trials.jsonl"), world, lambda: False)
     budget = TimeBudget(600.0, trials)
-    return Meeting(tune_options(), trials, world.store, budget).race("all", NAIVE, CANDIDATES, 10, 0.2, keep_s=300.0)
+    return Meeting(tune_options(), trials, world.store, budget, race_of_options).race(
+        "all", NAIVE, CANDIDATES, 10, 0.2, keep_s=300.0
+    )
 
 
 def make_world(root: Path, seconds: float, machines: int = 1) -> World:

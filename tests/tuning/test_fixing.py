@@ -8,7 +8,6 @@ import pytest
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
-from pipeline_lab.pipeline.source_edits import Edited
 from pipeline_lab.tuning import fixing
 from pipeline_lab.tuning.fixing import Wishes, apply, choose, current_texts, is_good
 from tests.support.written_recipe import written_recipe
@@ -80,8 +79,8 @@ def test_a_file_that_changed_since_its_run_is_refused(tmp_path: Path) -> None:
         current_texts(recipe, {str(path): "other"})
 
 
-def _edited(path: Path, after: str) -> Edited:
-    return Edited({str(path): path.read_text()}, {str(path): after}, (), ())
+def _edited(path: Path, after: str) -> dict[str, tuple[str, str]]:
+    return {str(path): (path.read_text(), after)}
 
 
 def test_without_version_control_a_backup_is_kept(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``pipeline-lab fix``: what to change in a training script, proved on its own data, as a diff."""
+"""``pipeline-lab fix``: what to change in a training script, proved on its own data and raced in its training, as a diff."""
 
 import shlex
 from pathlib import Path
@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import OF_THE_SCRIPT, ModuleOption, ScriptArgument, ScriptArguments, StoreOption
+from pipeline_lab.cli.arguments import ModuleOption, StartedScript, StoreOption
 from pipeline_lab.cli.output import print_json, say
-from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
-from pipeline_lab.units import format_percent
+from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.results import Diagnosis
-    from pipeline_lab.runs.run_folder import RunFolder
-    from pipeline_lab.tuning.fixing import Fix
-    from pipeline_lab.tuning.proof import Script
-
-CONTEXT_SETTINGS = OF_THE_SCRIPT
+    from pipeline_lab.tuning.script_result import ScriptTuning
 
 
 def fix(
-    script: ScriptArgument,
-    arguments: ScriptArguments = None,
+    script: StartedScript = None,
     module: ModuleOption = False,
     change: Annotated[
         list[str] | None,
@@ -41,109 +34,100 @@ def fix(
         typer.Option(metavar="RUN", help="A recorded run of the script, instead of a new one.", show_default=False),
     ] = None,
     budget: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="Time to record the training, and again to race, at most: 90s, 15m."),
-    ] = "60s",
+        str, typer.Option(metavar="TIME", help="Time to record the training, to prove and to race: 90s, 15m.")
+    ] = "5m",
     race: Annotated[bool, typer.Option(help="Race the changes inside the script's own training.")] = True,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the change into the files; keeps a backup where git does not.")
     ] = False,
+    found_before: Annotated[
+        str | None,
+        typer.Option("--from", metavar="SEARCH", help="Take what an earlier fix or tune found.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Find what to change in a training script, prove that its model sees the same examples, and print the diff.
 
-    The script runs for a while, and then again up to its training, once as it is and once or more with changes.
+    The script runs for a while, then again up to its training, once as it is and once or more with changes, and once more to
+    race them. Its trainings are thrown away; nothing is written into its files without --apply.
     """
-    from pipeline_lab.cli.commands.tune import parse_time_s
-    from pipeline_lab.runs.store import open_store
-    from pipeline_lab.tuning.fixing import Wishes, find_fix, race_fix, to_json
-    from pipeline_lab.tuning.proof import Script
-
-    if not module and not Path(script).is_file():
-        raise OptionsError(f"There is no script {script}; specify a Python file, or a module with -m.")
-    started = Script(script, tuple(arguments or ()), module)
-    seconds = parse_time_s(budget)
-    folder = _recorded(started, run, seconds, store)
-    wishes = Wishes(tuple(change or ()), may_reorder)
-    found = find_fix(folder, started, wishes, _diagnose(folder), lambda sentence: say("{}", sentence))
-    if race and found.changes:
-        say("Racing them inside the script's own training, which is thrown away …")
-        found = race_fix(found, started, open_store(store), seconds)
-    if as_json:
-        print_json({**to_json(found, Path.cwd()), "run": folder.id})
-    else:
-        _print(found)
-    if apply and found.edited is not None:
-        _write(found)
-    if not as_json:
-        say("Next: [bold]{}[/]", _next(found, started, folder, applied=apply))
-
-
-def _recorded(started: "Script", run: str | None, seconds: float, store: Path | None) -> "RunFolder":
+    from pipeline_lab.cli.commands.tune import parse_time_s, search_script
     from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.runs.store import find_path, find_store, open_store
-    from pipeline_lab.tuning.recorded_script import record_script
+    from pipeline_lab.tuning.script_result import read_script_tuning
 
-    if run is not None:
-        return RunFolder(find_path(run, find_store(store)))
-    say("Recording {} for up to {} s …", started.target, f"{seconds:g}")
-    return record_script(started, open_store(store), seconds)
+    if found_before is not None:
+        found = read_script_tuning(RunFolder(find_path(found_before, find_store(store))))
+    elif not script:
+        raise OptionsError("Specify a training script, such as: pipeline-lab fix train.py")
+    else:
+        wanted = {
+            "name": f"fix {Path(script[0]).name}",
+            "budget_s": parse_time_s(budget),
+            "max_configurations": 2,
+            "may_reorder": may_reorder,
+            "changes": change or [],
+            "run": None if run is None else str(find_path(run, find_store(store)).absolute()),
+            "races": race,
+        }
+        found = search_script(script, open_store(store), wanted, is_module=module)
+    _check_end(found)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+    if apply:
+        _write(found)
+    if not as_json:
+        say("Next: [bold]{}[/]", _next(found, applied=apply))
 
 
-def _diagnose(folder: "RunFolder") -> "Diagnosis | Unavailable":
-    """Return what holds the training up, and say it."""
-    from pipeline_lab.advice.advising import analyze_path
+def _check_end(found: "ScriptTuning") -> None:
+    from pipeline_lab.runs.record import RunState
 
-    try:
-        found = analyze_path(folder.path)
-    except PipelineLabError as error:
-        say("{}", str(error))
-        return Unavailable(str(error))
-    say("[bold]{}[/]", found.verdict.sentence)
-    return found
+    if found.state is not RunState.DONE:
+        raise RunFailedError(f"The search {found.id} {found.state.value}: {found.record.status.reason}")
 
 
-def _print(found: "Fix") -> None:
-    diff = found.diff(Path.cwd())
-    if diff:
-        typer.echo(diff, nl=False)
-    for change in found.changes:
-        say("[bold]{}[/] {} ({}).", change.words, change.effect.value.capitalize(), change.risk.value)
+def _print(found: "ScriptTuning") -> None:
+    fix = found.fix
+    if fix is None:
+        return
+    typer.echo(fix.diff, nl=False)
+    for change in fix.changes:
+        say("[bold]{}[/] {} ({}).", change.words, change.effect.capitalize(), change.risk)
         for also in change.also:
             say("  {}", also)
-    if found.proof is not None:
-        say("[bold]Proof:[/] {}", found.proof.sentence)
-        say("[bold]Gain:[/] {}", _gain(found))
-    if found.note:
-        say("[bold]{}[/]", found.note)
-    if found.left:
+    if fix.changes:
+        say("[bold]Proof:[/] {}", fix.proof)
+        say("[bold]Gain:[/] {}", fix.gain)
+    if fix.note:
+        say("[bold]{}[/]", fix.note)
+    if fix.left:
         say("Left alone:")
-    for left in found.left:
-        say("  {} {}", left.change.words, left.reason)
+    for left in fix.left:
+        say("  {} {}", left.words, left.reason)
 
 
-def _next(found: "Fix", started: "Script", folder: "RunFolder", *, applied: bool) -> str:
+def _next(found: "ScriptTuning", *, applied: bool) -> str:
     """Return the command that comes next: write the change, see what it did, or look at the run where there is none."""
-    if found.edited is None or not found.changes:
-        return f"pipeline-lab analyze {shlex.quote(folder.id)}"
-    words = ["-m"] * started.is_module + [started.target, *started.arguments]
-    command = "watch" if applied else f"fix --run {shlex.quote(folder.id)} --apply"
-    return f"pipeline-lab {command} {shlex.join(words)}"
+    fix = found.fix
+    if fix is None or not fix.changes or not fix.is_sure:
+        return f"pipeline-lab {'analyze' if fix else 'report'} {shlex.quote(fix.run if fix else found.id)}"
+    return f"pipeline-lab watch {found.options.command}" if applied else found.fix_command
 
 
-def _gain(found: "Fix") -> str:
-    raced = found.gain.reason if isinstance(found.gain, Unavailable) else found.gain.sentence
-    if isinstance(found.predicted, Unavailable):
-        return f"{raced} {found.predicted.reason}"
-    low, high = found.predicted.low_percent, found.predicted.high_percent
-    bounds = f"({format_percent(low)} to {format_percent(high)})"
-    return f"{raced} Predicted: a step is {format_percent(found.predicted.gain_percent)} shorter {bounds}."
-
-
-def _write(found: "Fix") -> None:
+def _write(found: "ScriptTuning") -> None:
     from pipeline_lab.tuning.fixing import apply
 
-    assert found.edited is not None
-    for file, backup in apply(found.edited):
+    fix = found.fix
+    if fix is None or not fix.changes:
+        return
+    if not fix.is_sure:
+        raise OptionsError(
+            f"Nothing is written: whether it helps is not decided. With --change, or without a race (--no-race), it is; or "
+            f"give more time with --budget. The diff is in {found.id}."
+        )
+    for file, backup in apply(fix.files):
         say("Written: {}{}", str(file), f"; the old one is {backup.name}." if backup else "; git has the old one.")

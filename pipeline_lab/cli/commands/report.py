@@ -38,7 +38,7 @@ def report(
     """Write a report of a run, a comparison of runs, a race, or a search."""
     from pipeline_lab.report.formats import find_format, format_of_file, write_report
     from pipeline_lab.report.report_on import report_on
-    from pipeline_lab.tuning.search_result import open_with_searches
+    from pipeline_lab.tuning.opened_search import open_with_searches
 
     report_format = format_of_file(output.name) if format_name is None else find_format(format_name)
     with messages().status("Reading and writing …"):

@@ -2,17 +2,28 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipeline_lab.cli.arguments import AddOption, SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
+from pipeline_lab.cli.arguments import (
+    AddOption,
+    ModuleOption,
+    SetOption,
+    StartedScript,
+    StoreOption,
+    WorkloadOption,
+    apply_settings,
+    choose_options,
+)
 from pipeline_lab.cli.output import print_json, say, show_report
 from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
     from pipeline_lab.options.tune_options import TuneOptions
-    from pipeline_lab.tuning.search_result import Tuning
+    from pipeline_lab.runs.store import RunStore
+    from pipeline_lab.tuning.script_result import ScriptTuning
+    from pipeline_lab.tuning.search_result import RecordedSearch
 
 TryOption = Annotated[
     list[str] | None,
@@ -26,6 +37,8 @@ TryOption = Annotated[
 
 
 def tune(
+    script: StartedScript = None,
+    module: ModuleOption = False,
     preset: Annotated[str | None, typer.Option(help="Start from a preset.", show_default=False)] = None,
     options: Annotated[
         Path | None, typer.Option(help="Start from a JSON file of options, or from a run.", show_default=False)
@@ -36,7 +49,9 @@ def tune(
     tries: TryOption = None,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Total time for runs and races: 90s, 15m, 2h.", show_default="15m"),
+        typer.Option(
+            metavar="TIME", help="Total time for runs and races: 90s, 15m, 2h.", show_default="15m, for a script 5m"
+        ),
     ] = None,
     configurations: Annotated[
         int | None,
@@ -74,34 +89,45 @@ def tune(
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Search for a faster pipeline: profile, predict, race the best predictions, continue from the winner."""
+    """Search for a faster pipeline: profile, predict, race the best predictions, continue from the winner.
+
+    With a script its own pipeline is searched: changes are proved on its data and race inside its training.
+    """
     from pipeline_lab.cli.following import follow_tune, stop_requests
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
+    from pipeline_lab.tuning.opened_search import read_search
     from pipeline_lab.tuning.search_launch import launch_tune, resume_tune
-    from pipeline_lab.tuning.search_result import read_tuning
 
     opened = open_store(store)
+    of_options = {
+        "--preset": preset,
+        "--options": options,
+        "--workload": workload,
+        "--set": settings or None,
+        "--add": added or None,
+        "--try": tries or None,
+        "--max-memory": max_memory,
+        "--max-threads": max_threads,
+        "--explore": explore or None,
+        "--ray": ray,
+        "--gpus-per-trial": gpus_per_trial,
+    }
+    if script and resume is None:
+        _refuse(of_options, f"{script[0]} is searched as it is")
+        wanted = {"name": name, "budget_s": None if budget is None else parse_time_s(budget)}
+        wanted |= {"max_configurations": configurations, "may_reorder": may_reorder}
+        tune_script(script, opened, wanted, is_module=module, as_json=as_json)
+        return
     if resume is not None:
-        _refuse_beside_resume(
-            {
-                "--preset": preset,
-                "--options": options,
-                "--workload": workload,
-                "--set": settings or None,
-                "--add": added or None,
-                "--try": tries or None,
-                "--budget": budget,
-                "--configurations": configurations,
-                "--max-memory": max_memory,
-                "--max-threads": max_threads,
-                "--may-reorder": may_reorder or None,
-                "--explore": explore or None,
-                "--ray": ray,
-                "--gpus-per-trial": gpus_per_trial,
-                "--name": name,
-            }
-        )
+        others = {
+            "--budget": budget,
+            "--configurations": configurations,
+            "--may-reorder": may_reorder or None,
+            "--name": name,
+            "SCRIPT": script or None,
+        }
+        _refuse({**of_options, **others}, "--resume continues with the search's own options")
         with stop_requests() as requests:
             folder = resume_tune(opened, resume)
             follow_tune(folder, requests)
@@ -123,7 +149,7 @@ def tune(
         with stop_requests() as requests:
             folder = launch_tune(opened, chosen)
             follow_tune(folder, requests)
-    found = read_tuning(folder)
+    found = read_search(folder)
     if as_json:
         print_json(found.to_json())
     else:
@@ -131,15 +157,51 @@ def tune(
     _tell_end(found)
 
 
-def _refuse_beside_resume(given: Mapping[str, object]) -> None:
-    """Refuse options that a resumed search would ignore.
+def tune_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *, is_module: bool, as_json: bool) -> None:
+    """Search for better input of a script, and show what was found."""
+    found = search_script(words, store, wanted, is_module=is_module)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        show_report(found)
+    _tell_end(found)
+
+
+def search_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *, is_module: bool) -> "ScriptTuning":
+    """Search for better input of a script to its end.
+
+    Args:
+        words: The script and its arguments.
+        store: Takes the search.
+        wanted: Its other options; those that are None keep their defaults.
+        is_module: The script is a module.
+
+    Raises:
+        OptionsError: There is no such script.
+    """
+    from pipeline_lab.cli.following import follow_tune, stop_requests
+    from pipeline_lab.options.tune_options import read_script_tune
+    from pipeline_lab.tuning.script_result import read_script_tuning
+    from pipeline_lab.tuning.search_launch import launch_script_tune
+
+    script, *arguments = words
+    document = {"script": script, "arguments": arguments, "is_module": is_module, "folder": str(Path.cwd())}
+    given = {key: value for key, value in wanted.items() if value is not None}
+    with stop_requests() as requests:
+        folder = launch_script_tune(store, read_script_tune({**document, **given}))
+        follow_tune(folder, requests)
+    return read_script_tuning(folder)
+
+
+def _refuse(given: Mapping[str, object], because: str) -> None:
+    """Refuse options that would be ignored.
 
     Raises:
         OptionsError: One is given.
     """
     named = [option for option, value in given.items() if value is not None]
     if named:
-        raise OptionsError(f"--resume continues with the search's own options; leave {' and '.join(named)} out.")
+        raise OptionsError(f"{because}; leave {' and '.join(named)} out.")
 
 
 def parse_try(text: str) -> tuple[str, list[str]]:
@@ -170,8 +232,9 @@ def parse_time_s(text: str) -> float:
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def _tell_end(found: "Tuning") -> None:
+def _tell_end(found: "RecordedSearch") -> None:
     from pipeline_lab.runs.record import RunState
+    from pipeline_lab.tuning.script_result import ScriptTuning
     from pipeline_lab.tuning.space import START
 
     if found.state is not RunState.DONE:
@@ -179,6 +242,10 @@ def _tell_end(found: "Tuning") -> None:
             f"The search {found.id} {found.state.value}: {found.record.status.reason} "
             f"Continue with: pipeline-lab tune --resume {found.id}"
         )
+    if isinstance(found, ScriptTuning):
+        if found.fix is not None and found.fix.changes:
+            say("Done. Write the change into the files: [bold]{}[/]", found.fix_command)
+        return
     if found.winner_name == START:
         say("Done. No faster pipeline was found; the whole search: [bold]pipeline-lab report {}[/]", found.id)
         return

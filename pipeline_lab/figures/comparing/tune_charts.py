@@ -11,7 +11,7 @@ from pipeline_lab.figures.comparing.comparison_charts import rows_figure
 from pipeline_lab.figures.theme import Mode, add_note, color, end_axis, new_figure, say
 from pipeline_lab.tuning.history import Proposed, Raced, rank_configurations
 from pipeline_lab.tuning.importance import find_effects
-from pipeline_lab.tuning.search_result import Tuning
+from pipeline_lab.tuning.search_result import RecordedSearch
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import format_percent
 
@@ -23,7 +23,7 @@ MB = 1e6
 NO_RACE = "Nothing was raced; with a larger budget a search races what the model proposes."
 
 
-def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+def search_places(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw each configuration's time over the start's, or the first leader's until one met the start, beside what was predicted."""
     places = rank_configurations(tuning.steps)
     found = [place for place in places.rows if place.ratio is not None]
@@ -98,7 +98,7 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     return figure
 
 
-def search_history(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+def search_history(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw every configuration in the order in which it first raced, and the best of them so far."""
     places = rank_configurations(tuning.steps)
     ratios = {place.configuration: place.ratio for place in places.rows if place.ratio is not None}
@@ -148,7 +148,7 @@ def search_history(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavaila
     return figure
 
 
-def search_importance(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+def search_importance(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw how much of the differences between the configurations each option explains."""
     effects = find_effects(tuning)
     if isinstance(effects, Unavailable):
@@ -179,7 +179,7 @@ def search_importance(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unava
     return figure
 
 
-def search_frontier(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+def search_frontier(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw the time per step of every configuration against the memory that it holds, and those that nothing beats in both."""
     places = rank_configurations(tuning.steps)
     ratios = {place.configuration: place.ratio for place in places.rows if place.ratio is not None}

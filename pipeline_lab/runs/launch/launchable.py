@@ -6,8 +6,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pipeline_lab.errors import DataError, OptionsError
-from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.script_start import ScriptStart
 from pipeline_lab.runs.found_features import check_depth
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.workloads.module import ModuleWorkload
@@ -44,8 +44,8 @@ def check_launchable(options: RunOptions) -> None:
             raise OptionsError(str(error)) from None
 
 
-def check_script(options: ScriptRaceOptions) -> None:
-    """Refuse a race inside a script that does not exist.
+def check_script(options: ScriptStart) -> None:
+    """Refuse a script that does not exist.
 
     Raises:
         OptionsError: There is no such file, or no such module.

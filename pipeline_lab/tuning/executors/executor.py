@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline_lab.errors import DataError, PipelineLabError
-from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.version import __version__
@@ -58,7 +58,7 @@ class Trial:
     """
 
     key: str
-    options: RunOptions | RaceOptions
+    options: RunOptions | AnyRace
     begun_as: str | None = None
 
 

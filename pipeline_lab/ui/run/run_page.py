@@ -32,6 +32,7 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
             details.show(record, folder)
         return
     verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE)
+    tune_view.offer_fix(store, record, folder)
     verdict_view.show_metrics(diagnosis)
     show_actions()
     verdict_view.show_more(diagnosis)

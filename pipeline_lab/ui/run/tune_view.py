@@ -1,17 +1,21 @@
 """A search on the run page: what was tried so far, then the winner and how it was found."""
 
+import shlex
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
 from pipeline_lab.figures.comparing.tune_charts import search_places
-from pipeline_lab.options.tune_options import read_tune_options
+from pipeline_lab.options.tune_options import is_script_tune
 from pipeline_lab.report.content import Picture
-from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.opened_search import read_search
+from pipeline_lab.tuning.script_result import ScriptTuning, read_fix
 from pipeline_lab.tuning.search_launch import resume_tune
-from pipeline_lab.tuning.search_result import Tuning, describe, read_tuning
+from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe
 from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
@@ -27,20 +31,58 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         _show_so_far(folder)
         return
     live.show_ending(record, folder)
-    found, content = read_tuning(folder), reports.open_report(store, [folder]).content()
+    found, content = read_search(folder), reports.open_report(store, [folder]).content()
     contents.show_answer(content.answer)
-    _show_command(found)
-    _show_actions(store, found)
+    if isinstance(found, ScriptTuning):
+        _show_fix(found)
+        _offer_to_go_on(store, found)
+    else:
+        _show_command(found)
+        _show_actions(store, found)
     contents.show_about(content)
     contents.show_tabs(content.sections, "tune-section")
     reports.show_exports([record.id])
     header.edit_notes(store, record)
 
 
+def offer_fix(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Link a watched script to the change that was proved and raced for it, or say how to find one."""
+    script = str(record.environment.get("command") or "")
+    if not script or not folder.recipe.is_file():
+        return
+    found = next((each for each in fixes_of(store, record.id)), None)
+    if found is not None:
+        if st.button("Open its diff, proof and race", key="open-fix", icon=":material/difference:"):
+            links.open_run(found)
+        return
+    with st.expander("Change the script: a diff, proved and raced", icon=":material/difference:", key="find-fix"):
+        st.markdown("Each change is proved on the script's own data and raced inside its training:")
+        st.code(write_fix_command(script, record.id), language="shell", wrap_lines=True)
+
+
+def fixes_of(store: RunStore, run_id: str) -> list[str]:
+    """Return the searches that were made from a watched run, or recorded it, the newest first."""
+    searches = (each for each in store.runs() if each.kind is RunKind.TUNE and is_script_tune(each.options or {}))
+    fixes = ((each.id, read_fix(store.folder(each.id))) for each in searches)
+    return [search for search, fix in fixes if fix is not None and Path(fix.run).name == run_id]
+
+
+def write_fix_command(script: str, run_id: str) -> str:
+    """Return the command that finds what to change in a watched script.
+
+    Args:
+        script: Its command line.
+        run_id: The run that recorded it.
+    """
+    is_module, words = script.startswith("-m "), shlex.split(script.removeprefix("-m "))
+    own = f" -- {shlex.join(words[1:])}" if words[1:] else ""
+    return f"pipeline-lab fix {'-m ' if is_module else ''}{shlex.quote(words[0])} --run {run_id}{own}"
+
+
 @st.fragment(run_every=live.REDRAW_S)
 def _show_so_far(folder: RunFolder) -> None:
-    found = read_tuning(folder)
-    budget = format_duration(found.options.budget_s * NS_PER_S)
+    found = read_search(folder)
+    budget = format_duration(found.rules.budget_s * NS_PER_S)
     st.caption(f"{format_duration(found.spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
     if under_way and st.button("Open the current measurement", key="tune-watch"):
@@ -63,12 +105,31 @@ def _show_actions(store: RunStore, found: Tuning) -> None:
         has_found = found.winner_name != START
         if has_found and st.button(f"Open {who} in the form", key="tune-winner", type="primary"):
             links.open_new_run(found.winner, f"run:{found.id}")
-        if found.state is not RunState.DONE and st.button("Continue the search", key="tune-resume"):
-            _resume(store, found.id)
+        _offer_to_go_on(store, found)
 
 
-def _resume(store: RunStore, run_id: str) -> None:
+def _show_fix(found: ScriptTuning) -> None:
+    """Show the diff of the user's files, its proof, its race, and how it is applied."""
+    fix = found.fix
+    if fix is None or not fix.changes:
+        return
+    st.code(fix.diff, language="diff", wrap_lines=True)
+    for change in fix.changes:
+        st.markdown(f"- {escape(change.words)} :gray-badge[{escape(change.effect)}] :gray-badge[{escape(change.risk)}]")
+    st.markdown(f"**Proof:** {escape(fix.proof)}")
+    st.markdown(f"**Gain:** {escape(fix.gain)}")
+    st.markdown("Write it into the files with:")
+    st.code(found.fix_command, language="shell", wrap_lines=True)
+
+
+def _offer_to_go_on(store: RunStore, found: RecordedSearch) -> None:
+    if found.state is not RunState.DONE and st.button("Continue the search", key="tune-resume"):
+        _resume(store, found)
+
+
+def _resume(store: RunStore, found: RecordedSearch) -> None:
     with state.keep_problem():
-        access.check_launch(read_tune_options(store.read(run_id).options or {}).start)
-        resume_tune(store, run_id)
+        if isinstance(found, Tuning):
+            access.check_launch(found.options.start)
+        resume_tune(store, found.id)
     st.rerun()

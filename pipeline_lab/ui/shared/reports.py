@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.comparison.recorded_runs import RecordedRun
     from pipeline_lab.report.report_on import Report
-    from pipeline_lab.tuning.search_result import Tuning
+    from pipeline_lab.tuning.opened_search import AnyTuning
 
 Key: TypeAlias = tuple[Path, bool, Fingerprint, str]
 """A run's folder, whether it is a sample, and what changes when its record or its measurements do."""
@@ -89,11 +89,11 @@ def _key(store: RunStore, folder: RunFolder) -> Key:
     return (folder.path, store.is_sample(folder.id), fingerprint(folder.record), measured)
 
 
-def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning":
+def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | AnyTuning":
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.recorded_runs import describe_run
-    from pipeline_lab.tuning.search_result import read_tuning
+    from pipeline_lab.tuning.opened_search import read_search
 
     record = read_record(folder)
     if record.status.state.is_live:
@@ -101,7 +101,7 @@ def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning
     if record.kind is RunKind.RACE:
         return read_race(folder)
     if record.kind is RunKind.TUNE:
-        return read_tuning(folder)
+        return read_search(folder)
     place = SavedDiagnosis(folder.path)
     diagnosis = place.load_latest() if is_sample else place.load()
     if diagnosis is None:

@@ -1,0 +1,128 @@
+"""The report of a search for better input of a script: the diff, its proof, its race, what was left alone and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.comparison.race_result import Race, read_race
+from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.figures.chart_list import RACE_CHARTS, TUNE_CHARTS
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
+from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.run_report import notes_of
+from pipeline_lab.report.tune_report import about_search, answer_search, search_tables, trials_table, tried_table
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.tuning.script_result import ScriptTuning, WrittenFix
+from pipeline_lab.tuning.search_result import describe
+
+OF_SCRIPTS = ("search-places", "search-history")
+"""Charts of a search that say something of a script's."""
+
+
+@dataclass(frozen=True)
+class FixReport:
+    """A report of a search for better input of a script.
+
+    Attributes:
+        tuning: What is reported on.
+        notes: Words of the report's author, beside the search's own notes.
+    """
+
+    tuning: ScriptTuning
+    notes: str = ""
+
+    @property
+    def slug(self) -> str:
+        return slug(self.tuning.id or self.tuning.name)
+
+    def content(self) -> Content:
+        tuning = self.tuning
+        charts = (picture_of(chart, tuning) for chart in TUNE_CHARTS if chart.name in OF_SCRIPTS)
+        return Content(
+            title=tuning.name,
+            about=about_search(tuning),
+            answer=_answer(tuning),
+            warnings=(),
+            notes=notes_of(tuning, self.notes),
+            sections=(
+                Section("The change", tuple(_change(tuning)), in_short=True),
+                Section("The race", tuple(_race(tuning))),
+                Section("Left alone", (_left(tuning.fix),), in_short=True),
+                Section("The search", (*charts, *tried_table(tuning))),
+                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps)),
+                Section("Trials", (trials_table(tuning),)),
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return self.tuning.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        return search_tables(self.tuning)
+
+
+def _answer(tuning: ScriptTuning) -> Answer:
+    answer, fix = answer_search(tuning), tuning.fix
+    if fix is None or tuning.ended is None:
+        return answer
+    if not fix.changes:
+        return replace(answer, label="nothing proposed")
+    certainty = f"proved on the script's own data, {answer.certainty}"
+    if tuning.ended.ratio is not None:
+        return replace(answer, certainty=certainty)
+    return replace(answer, label="proved", sentences=(_proposed(fix), *answer.sentences), certainty=certainty)
+
+
+def _proposed(fix: WrittenFix) -> str:
+    count = len(fix.changes)
+    return f"{count} {'change gives' if count == 1 else 'changes give'} the model the same examples."
+
+
+def _change(tuning: ScriptTuning) -> Iterator[Block]:
+    fix = tuning.fix
+    if fix is None:
+        yield Text("The search ended before there was anything to propose.", missing=True)
+        return
+    if fix.note:
+        yield Text(fix.note)
+    if not fix.changes:
+        return
+    yield CodeBlock("Diff of the script", fix.diff, "diff")
+    yield Table(
+        "What it does",
+        ("Change", "Examples", "Risk", "What else changes"),
+        tuple((each.words, each.effect, each.risk, " ".join(each.also) or "–") for each in fix.changes),
+    )
+    yield Text(f"Proof: {fix.proof}")
+    yield Text(f"Gain: {fix.gain}")
+    yield CodeBlock("To write it into the files", tuning.fix_command, "shell")
+
+
+def _race(tuning: ScriptTuning) -> Iterator[Block]:
+    race = last_race(tuning)
+    if isinstance(race, Unavailable):
+        yield Text(race.reason, missing=True)
+        return
+    for candidate in race.candidates:
+        yield Text(candidate.sentence)
+    yield from (picture_of(chart, race) for chart in RACE_CHARTS)
+
+
+def last_race(tuning: ScriptTuning) -> Race | Unavailable:
+    """Return the race of what is proposed against the script as it is."""
+    name = "" if tuning.ended is None else tuning.ended.race
+    if not name:
+        return Unavailable("Nothing raced the script as it is.")
+    try:
+        return read_race(RunFolder(tuning.path.parent / name))
+    except PipelineLabError as error:
+        return Unavailable(f"The race {name} cannot be read: {error}")
+
+
+def _left(fix: WrittenFix | None) -> Block:
+    if fix is None or not fix.left:
+        return Text("Nothing that applies was left alone.")
+    rows = tuple((each.words, each.reason) for each in fix.left)
+    return Table("Changes that are not proposed", ("Change", "Why not"), rows)

@@ -1,0 +1,310 @@
+"""A search for better input of a script: record it, prove changes on its own data, race what is proved, keep what helps.
+
+Arms are combinations of the proved changes, the most promising of the model first. Every race includes the script as it is
+written, inside whose training they take turns; what decides is the same as for searches around options.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.advice.advising import analyze_path
+from pipeline_lab.advice.script.script_forecasts import measure_script
+from pipeline_lab.advice.script.script_model import predict_change
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
+from pipeline_lab.options.race_options import ScriptRaceOptions, read_script_race
+from pipeline_lab.options.tune_options import ScriptTuneOptions
+from pipeline_lab.pipeline.changes import Change, SetTraining
+from pipeline_lab.pipeline.recipe import read_recipe
+from pipeline_lab.runs.run_events import PhaseEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
+from pipeline_lab.runs.store import RunStore, name_of
+from pipeline_lab.statistics.outcome import Outcome
+from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
+from pipeline_lab.tuning.executors.executor import SearchStoppedError
+from pipeline_lab.tuning.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
+from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, SearchEnded
+from pipeline_lab.tuning.proof import Script
+from pipeline_lab.tuning.recorded_script import record_script
+from pipeline_lab.tuning.space import START
+from pipeline_lab.tuning.trials import TrialCosts, Trials
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_percent
+
+RECORD_S, RECORD_SHARE = 60.0, 0.25
+"""What a recording may take: so long, or this share of the budget if that is less."""
+ARM_S = 2.0
+"""To make a pipeline again and to fill its buffers, before a race of this script has told."""
+SCREENING = (10,)
+"""Rounds of the race that chooses among several; starting the script again for another one would cost more than it says."""
+SPEND_ALL = "All that is proved was raced."
+ALONE = "The race is between the script as it is and all that is proved."
+
+
+@dataclass(frozen=True)
+class ScriptArm:
+    """The script with some of the proved changes.
+
+    Attributes:
+        name: What is asked for in a race; ``start`` as it is written.
+        changes: Made in it.
+    """
+
+    name: str
+    changes: tuple[Change, ...]
+
+
+AS_IT_IS = ScriptArm(START, ())
+
+
+class ScriptContest(Deciding[ScriptArm, str]):
+    """The arms of one search inside a script."""
+
+    reference = START
+
+    def __init__(self, options: ScriptTuneOptions, trials: Trials, history: History, store: RunStore) -> None:
+        self.options = options
+        super().__init__(options, trials, history, store, AS_IT_IS)
+
+    def make_race(self, leader: str, challengers: Sequence[str], rules: dict[str, Any]) -> ScriptRaceOptions:
+        assert leader == START
+        names = ("script", "is_module", "arguments", "folder")
+        start = {name: getattr(self.options, name) for name in names}
+        return read_script_race({**rules, **start, "changes": list(challengers)})
+
+    def runs(self, arm: ScriptArm) -> str:
+        return arm.name
+
+    def cost(self, name: str) -> tuple[float, ...]:
+        """Return how much is changed."""
+        return (float(len(self._known[name].changes)),)
+
+    def learn_costs(self) -> None:
+        """Take from the last race what starting the script and warming up an arm takes."""
+        races = [trial for trial in self.trials.known() if trial.run and not trial.failure]
+        if races:
+            self.budget.costs = read_script_costs(self.store.folder(races[-1].run), self.budget.costs)
+
+
+class ScriptSearch:
+    """One search for better input of a script, from its recording to its last race.
+
+    Args:
+        folder: The search's own run.
+        options: What to search.
+        trials: Measures.
+        store: Takes what is recorded and raced.
+    """
+
+    def __init__(self, folder: RunFolder, options: ScriptTuneOptions, trials: Trials, store: RunStore) -> None:
+        self._folder, self._options, self._trials, self._store = folder, options, trials, store
+        self._contest = ScriptContest(options, trials, History(folder.history), store)
+        self._script = Script(options.script, options.arguments, options.is_module)
+        self._diagnosis: Diagnosis | Unavailable = Unavailable("Not analyzed.")
+
+    def run(self) -> None:
+        """Search; what is found is in the folder.
+
+        Raises:
+            PipelineLabError: The script does not run, or does not come to its training.
+            SearchStoppedError: It was asked to stop.
+        """
+        recorded = self._record()
+        begun_s = time.monotonic()
+        found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))
+        self._trials.spend(time.monotonic() - begun_s)
+        raceable = [each for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits)]
+        arms = self._propose(found, raceable, recorded)
+        if not arms:
+            self._end_unraced(found, recorded)
+            return
+        contest = self._contest
+        if len(arms) > 1:
+            contest.race(1, [AS_IT_IS, *arms], SCREENING)
+            contest.learn_costs()
+        else:
+            contest.race(1, arms)
+        contest.meet_the_start(SPEND_ALL if len(arms) > 1 else ALONE)
+        self._keep(self._judge(found, recorded), recorded)
+
+    def _record(self) -> RunFolder:
+        """Return a run of the script: the one that was named, or a new one."""
+        if self._options.run is not None:
+            return RunFolder(Path(self._options.run))
+        seconds = min(RECORD_S, RECORD_SHARE * self._options.budget_s)
+
+        def record() -> RunFolder:
+            return record_script(self._script, self._store, seconds, self._trials.should_stop)
+
+        line = self._trials.measure("recording", record)
+        if line.failure:
+            raise RunFailedError(line.failure)
+        return self._store.folder(line.run)
+
+    def _find(self, recorded: RunFolder, wishes: Wishes) -> Fix:
+        try:
+            self._diagnosis = analyze_path(recorded.path)
+        except PipelineLabError as error:
+            self._diagnosis = Unavailable(str(error))
+        if not self._contest.history.steps:
+            self._contest.history.add(_profiled(recorded, self._diagnosis))
+        return find_fix(recorded, self._script, wishes, self._diagnosis, stop=self._check_stop)
+
+    def _check_stop(self) -> None:
+        if self._trials.should_stop():
+            raise SearchStoppedError("The search was asked to stop; what it found so far is kept.")
+
+    def _propose(self, found: Fix, raceable: Sequence[Change], recorded: RunFolder) -> list[ScriptArm]:
+        """Return what is to race, the most promising first; nothing where nothing can or may."""
+        contest, run = self._contest, None
+        recipe = read_recipe(recorded.recipe)
+        if recipe is not None and not isinstance(self._diagnosis, Unavailable):
+            measured = measure_script(self._diagnosis, recipe)
+            run = None if isinstance(measured, Unavailable) else measured
+        most = min(MOST_CANDIDATES, self._options.max_configurations - 1)
+        arms = combine(raceable, run, 1 if self._options.changes else most)
+        if not arms or not self._options.races:
+            return []
+        contest.budget.costs = contest.budget.costs if contest.budget.costs.once_s else _first_costs(recorded)
+        fitting = max(0, contest.budget.most_arms - 1)
+        if fitting < len(arms):
+            arms = [arms[0]] if fitting < 2 else arms[:fitting]
+        for arm in arms:
+            ratio = _expected(arm, run)
+            if ratio is not None:
+                contest.promised[arm.name] = ratio
+        best = min((contest.promised[arm.name] for arm in arms if arm.name in contest.promised), default=None)
+        said = (
+            "" if best is None else f"; the model expects up to {format_percent(100 * (1 - best))} less time per step"
+        )
+        sentence = (
+            f"Of {len(found.changes) + len(found.left)} changes that apply {len(found.changes)} "
+            f"{'is' if len(found.changes) == 1 else 'are'} proved; {len(arms)} "
+            f"{'combination races' if len(arms) == 1 else 'combinations race'} the script as it is{said}."
+        )
+        picks = tuple(Pick(arm.name, {"changes": [each.words for each in arm.changes]}) for arm in arms)
+        contest.history.add(Proposed(1, len(found.changes) + len(found.left), _refused(found), picks, sentence))
+        return arms
+
+    def _judge(self, found: Fix, recorded: RunFolder) -> Fix:
+        """Return what is proposed after the races, proved as it is proposed."""
+        ended = next(step for step in reversed(self._contest.history.steps) if isinstance(step, SearchEnded))
+        raced = Unavailable("Not raced: the gain is not measured.")
+        gain = read_race(self._store.folder(ended.race)).candidates[0] if ended.race and ended.ratio else raced
+        arm = self._contest.arm(ended.challenger)
+        unraced = [each for each in found.changes if any(isinstance(edit, SetTraining) for edit in each.edits)]
+        if not isinstance(gain, Unavailable) and ended.winner == START:
+            useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
+            others = _beside(found, arm, "It was not in what raced best.")
+            note = f"Nothing is proposed: {gain.sentence}"
+            return replace(found, changes=(), edited=None, left=(*found.left, *useless, *others), gain=gain, note=note)
+        if len(arm.changes) + len(unraced) < len(found.changes):
+            chosen = [each for each in found.changes if each in arm.changes or each in unraced]
+            asked = Wishes(tuple(each.request for each in chosen), self._options.may_reorder)
+            proved = self._find(recorded, asked)
+            others = _beside(found, arm, "The races found nothing that it adds.")
+            found = replace(proved, left=(*found.left, *proved.left, *others))
+        is_decided = not isinstance(gain, Unavailable) and gain.standing.outcome is Outcome.FASTER
+        note = found.note or ("" if is_decided else f"Whether it helps is not decided. {ended.sentence}")
+        return replace(found, gain=gain, note=note)
+
+    def _end_unraced(self, found: Fix, recorded: RunFolder) -> None:
+        """End where there is nothing to race, or nothing may."""
+        contest = self._contest
+        if found.changes and self._options.races:
+            found = replace(
+                found,
+                gain=Unavailable("Not raced: they change the training and not its input, and arms share one training."),
+            )
+        named = "; ".join(each.request for each in found.changes)
+        sentence = found.note or "What is proved is proposed without a race."
+        winner = named or START
+        contest.history.add(SearchEnded(winner, None, None, None, "", None, 1, self._trials.spent_s, sentence, winner))
+        self._keep(found, recorded)
+
+    def _keep(self, found: Fix, recorded: RunFolder) -> None:
+        """Write down what was found."""
+        is_sure = bool(found.changes) and (
+            not self._options.races
+            or bool(self._options.changes)
+            or (not isinstance(found.gain, Unavailable) and found.gain.standing.outcome is Outcome.FASTER)
+        )
+        document = {**to_json(found, Path(self._options.folder)), "run": name_of(recorded.path), "is_sure": is_sure}
+        write_whole(self._folder.fix, json.dumps(document, ensure_ascii=False))
+
+
+def combine(changes: Sequence[Change], run: ScriptRun | None, most: int) -> list[ScriptArm]:
+    """Return combinations of changes that are worth a race: all of them first, then what the model thinks most of.
+
+    Besides all together these are the ones that add the best next one each, and each alone.
+    """
+    if not changes:
+        return []
+    alone = {id(each): _expected(ScriptArm("", (each,)), run) for each in changes}
+    order = sorted(changes, key=lambda each: 1.0 if alone[id(each)] is None else alone[id(each)] or 0.0)
+    chains = [tuple(order[:count]) for count in range(len(order) - 1, 0, -1)]
+    sets = [tuple(order), *chains, *((each,) for each in order[1:])]
+    arms: dict[frozenset[int], ScriptArm] = {}
+    for chosen in sets:
+        kept = tuple(each for each in changes if each in chosen)
+        arms.setdefault(frozenset(map(id, kept)), ScriptArm("; ".join(each.request for each in kept), kept))
+    whole, *others = arms.values()
+    others.sort(key=lambda arm: 1.0 if (ratio := _expected(arm, run)) is None else ratio)
+    return [whole, *others][:most]
+
+
+def _expected(arm: ScriptArm, run: ScriptRun | None) -> float | None:
+    """Return the time per step over the script's own that the model expects; None where it has no answer."""
+    if run is None:
+        return None
+    found = predict_change(run, [edit for change in arm.changes for edit in change.edits])
+    return None if isinstance(found, Unavailable) else max(0.01, 1 - found.gain_percent / 100)
+
+
+def _refused(found: Fix) -> dict[str, int]:
+    return {"left alone": len(found.left)} if found.left else {}
+
+
+def _beside(found: Fix, arm: ScriptArm, reason: str) -> list[LeftAlone]:
+    """Return the proved changes that are not in an arm."""
+    inputs = (each for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits))
+    return [LeftAlone(each, reason) for each in inputs if each not in arm.changes]
+
+
+def _profiled(recorded: RunFolder, diagnosis: Diagnosis | Unavailable) -> Profiled:
+    if isinstance(diagnosis, Unavailable):
+        return Profiled(START, recorded.id, None, None, "", diagnosis.reason)
+    steps = diagnosis.job_steps
+    step_ms = None if isinstance(steps, Unavailable) else steps.median_ns / NS_PER_MS
+    return Profiled(
+        START, recorded.id, step_ms, None, diagnosis.verdict.verdict_class.value, diagnosis.verdict.sentence
+    )
+
+
+def _first_costs(recorded: RunFolder) -> TrialCosts:
+    """Return what a race of the script takes besides its rounds, as far as its recording tells."""
+    begun_s = read_record(recorded).status.started_s
+    phases = [event.time_ns / NS_PER_S for event in read_events(recorded.events) if isinstance(event, PhaseEvent)]
+    once_s = phases[-1] - begun_s if begun_s is not None and phases else 0.0
+    return TrialCosts(max(STARTING_S, once_s), ARM_S)
+
+
+STARTING_S = 15.0
+"""To load TensorFlow and the script's data, at least."""
+
+
+def read_script_costs(race: RunFolder, before: TrialCosts) -> TrialCosts:
+    """Return what a race took besides its rounds; what was assumed before where it did not get so far."""
+    begun_s = read_record(race).status.started_s
+    phases = {
+        event.phase: event.time_ns / NS_PER_S for event in read_events(race.events) if isinstance(event, PhaseEvent)
+    }
+    if begun_s is None or not {"warmup", "racing"} <= phases.keys():
+        return before
+    arms = len((read_record(race).options or {}).get("changes", ())) + 1
+    return TrialCosts(phases["warmup"] - begun_s, (phases["racing"] - phases["warmup"]) / arms)

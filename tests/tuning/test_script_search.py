@@ -1,0 +1,226 @@
+"""What a search inside a script races, and what it proposes then; what it proves is tested beside TensorFlow."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError
+from pipeline_lab.options.race_options import ScriptRaceOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
+from pipeline_lab.pipeline.changes import Change
+from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.samples import Proof, ProofOutcome
+from pipeline_lab.pipeline.source_edits import Edited
+from pipeline_lab.report.report_on import report_on
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning import script_search
+from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
+from pipeline_lab.tuning.fixing import Fix, Wishes
+from pipeline_lab.tuning.history import Raced
+from pipeline_lab.tuning.opened_search import read_search
+from pipeline_lab.tuning.script_result import ScriptTuning
+from pipeline_lab.tuning.script_search import ScriptSearch, combine
+from pipeline_lab.tuning.search_result import read_tuning
+from pipeline_lab.tuning.trials import TrialLedger, Trials
+from tests.support.races import PlantedArm, fill_race
+from tests.support.run_folders import set_state
+from tests.support.written_recipe import PATH, written_recipe
+
+TEXT = "ds = tf.data.Dataset.range(8).map(f).batch(2)\nmodel.compile()\nmodel.fit(ds)\n"
+RECIPE = written_recipe(TEXT)
+CHANGES = {change.rewrite: change for change in find_changes(RECIPE)}
+PREFETCH, MAP, CACHE = CHANGES["prefetch"], CHANGES["parallel-map"], CHANGES["cache"]
+STEPS = CHANGES["steps-per-execution"]
+TIMES_MS = {PREFETCH.request: 0.9, MAP.request: 0.5, CACHE.request: 1.0}
+
+
+def planted_ms(request: str) -> float:
+    """Return the step of an arm whose changes each do what they do alone."""
+    factor = 1.0
+    for part in request.split("; "):
+        factor *= TIMES_MS[part]
+    return 100.0 * factor
+
+
+@dataclass
+class ScriptWorld:
+    """An executor that writes races inside a script as planted times would have made them."""
+
+    store: RunStore
+    step_ms: Callable[[str], float] = planted_ms
+    rounds: int = 30
+    machines: int = 1
+    races: list[ScriptRaceOptions] = field(default_factory=list)
+
+    def check(self, options: RunOptions) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def run(self, trials: Sequence[Trial], watch: Watch) -> None:
+        for trial in trials:
+            options = trial.options
+            assert isinstance(options, ScriptRaceOptions)
+            self.races.append(options)
+            folder = self.store.create(options, "")
+            rounds = min(self.rounds, options.pairs)
+            times = [100.0, *map(self.step_ms, options.changes)]
+            arms = [
+                PlantedArm([time_ms * (1 + 0.01 * ((7 * number + place) % 5 - 2)) for number in range(rounds)])
+                for place, time_ms in enumerate(times)
+            ]
+            fill_race(folder, *arms, block_steps=options.block_steps)
+            set_state(folder, RunState.DONE)
+            watch.ended(trial, Finished(folder.id, "here", 30.0))
+
+
+Searching = Callable[..., tuple[ScriptTuning, ScriptWorld]]
+
+
+@pytest.fixture(name="searching")
+def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
+    def not_analyzed(_path: Path) -> None:
+        raise PipelineLabError("Not analyzed.")
+
+    def run(
+        applies: Sequence[Change], world: ScriptWorld | None = None, **wanted: object
+    ) -> tuple[ScriptTuning, ScriptWorld]:
+        def find(_folder: RunFolder, _script: object, wishes: Wishes, *_: object, **__: object) -> Fix:
+            kept = tuple(each for each in applies if not wishes.changes or each.request in wishes.changes)
+            if not kept:
+                return Fix((), None, None, (), note="Nothing is proposed: no change could be proved.")
+            edited = Edited({PATH: TEXT}, {PATH: TEXT + "#" * len(kept)}, kept, ())
+            return Fix(kept, edited, Proof(ProofOutcome.EQUAL, f"Equal with {len(kept)} changes."), ())
+
+        monkeypatch.setattr(script_search, "find_fix", find)
+        monkeypatch.setattr(script_search, "analyze_path", not_analyzed)
+        store = RunStore(tmp_path / "store")
+        world = world or ScriptWorld(store)
+        recorded = store.create(options_of(tmp_path), "")
+        options = options_of(tmp_path, run=str(recorded.path), **wanted)
+        folder = store.create(options, "")
+        trials = Trials(TrialLedger(folder.trials), world, lambda: False)
+        ScriptSearch(folder, options, trials, store).run()
+        set_state(folder, RunState.DONE)
+        found = read_search(folder)
+        assert isinstance(found, ScriptTuning)
+        return found, world
+
+    return run
+
+
+def options_of(folder: Path, **wanted: object) -> ScriptTuneOptions:
+    return read_script_tune({"script": "train.py", "folder": str(folder), "budget_s": 600.0, **wanted})
+
+
+def test_all_proved_changes_race_first_then_fewer_of_them() -> None:
+    arms = combine([PREFETCH, MAP, CACHE], None, 7)
+    assert arms[0].changes == (PREFETCH, MAP, CACHE)
+    assert len({frozenset(each.rewrite for each in arm.changes) for arm in arms}) == len(arms)
+    assert {arm.name for arm in arms if len(arm.changes) == 1} == {each.request for each in (PREFETCH, MAP, CACHE)}
+    assert combine([PREFETCH, MAP, CACHE], None, 2) == arms[:2]
+    assert combine([], None, 7) == []
+
+
+def test_what_the_race_decides_is_proposed_with_the_rest_left_alone(searching: Searching) -> None:
+    found, world = searching([PREFETCH, MAP, CACHE])
+    assert found.fix is not None
+    assert {each.rewrite for each in found.fix.changes} == {"prefetch", "parallel-map"}, "a cache adds nothing"
+    assert {each.rewrite: each.reason for each in found.fix.left} == {"cache": "The races found nothing that it adds."}
+    assert found.fix.proof == "Equal with 2 changes.", "what is proposed is proved as it is proposed"
+    assert found.fix.is_sure
+    assert found.ended is not None
+    assert found.ended.is_faster
+    assert [len(race.changes) for race in world.races] == [5, 1], "one race chooses, one measures the gain"
+
+
+def test_one_change_races_once(searching: Searching) -> None:
+    found, world = searching([MAP])
+    assert [race.changes for race in world.races] == [(MAP.request,)]
+    assert found.fix is not None
+    assert found.fix.is_sure
+    assert "less time per step" in found.sentence
+
+
+def test_what_does_not_help_is_not_proposed(searching: Searching) -> None:
+    found, _ = searching([CACHE])
+    assert found.fix is not None
+    assert found.fix.changes == ()
+    assert found.fix.diff == ""
+    assert [each.reason for each in found.fix.left] == ["The race found no gain."]
+    assert found.winner_name == "start"
+
+
+def test_too_few_rounds_decide_nothing_and_say_which_budget_would_do(searching: Searching, tmp_path: Path) -> None:
+    found, _ = searching([MAP], ScriptWorld(RunStore(tmp_path / "store"), rounds=2))
+    assert found.fix is not None
+    assert not found.fix.is_sure
+    assert "not decided" in found.fix.note
+    assert "give the search" in found.sentence
+
+
+def test_a_budget_that_has_no_room_for_a_race_says_which_has(searching: Searching) -> None:
+    found, world = searching([MAP], budget_s=20.0)
+    assert world.races == []
+    assert found.fix is not None
+    assert not found.fix.is_sure
+    assert "give the search" in found.sentence
+
+
+def test_a_change_of_the_training_is_proposed_without_a_race(searching: Searching) -> None:
+    found, world = searching([STEPS], changes=["steps-per-execution"])
+    assert world.races == []
+    assert found.fix is not None
+    assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
+    assert "arms share one training" in found.fix.gain
+
+
+def test_without_races_all_that_is_proved_is_proposed(searching: Searching) -> None:
+    found, world = searching([PREFETCH, CACHE], races=False)
+    assert world.races == []
+    assert found.fix is not None
+    assert len(found.fix.changes) == 2
+    assert found.fix.is_sure
+
+
+def test_nothing_proved_is_nothing_proposed(searching: Searching) -> None:
+    found, world = searching([])
+    assert world.races == []
+    assert found.sentence == "Nothing is proposed: no change could be proved."
+    assert report_on([found]).content().answer.label == "nothing proposed"
+
+
+def test_the_report_shows_diff_proof_and_race(searching: Searching) -> None:
+    found, _ = searching([PREFETCH, MAP, CACHE])
+    content = report_on([found]).content()
+    text = str(content.sections)
+    assert "+++ b" in text
+    assert "Equal with 2 changes." in text
+    assert "race-intervals" in text
+    assert found.fix_command in text
+    document = found.to_json()
+    assert document["fix"]["diff"] == found.fix.diff if found.fix else False
+
+
+def test_a_search_of_a_script_is_not_one_around_options(searching: Searching) -> None:
+    found, _ = searching([])
+    with pytest.raises(StoreError, match="not a search around options"):
+        read_tuning(RunFolder(found.path))
+
+
+def test_the_options_of_a_search_of_a_script_are_checked(tmp_path: Path) -> None:
+    assert options_of(tmp_path).label == "tune train.py"
+    with pytest.raises(OptionsError, match="preset"):
+        options_of(tmp_path, preset="baseline")
+
+
+def test_every_race_has_the_reference_in_it(searching: Searching) -> None:
+    found, _ = searching([PREFETCH, MAP])
+    raced = [step for step in found.steps if isinstance(step, Raced)]
+    assert all(step.leader == "start" for step in raced)
