@@ -243,7 +243,7 @@ def _tell_end(found: "RecordedSearch") -> None:
             f"Continue with: pipeline-lab tune --resume {found.id}"
         )
     if isinstance(found, ScriptTuning):
-        if found.fix is not None and found.fix.changes:
+        if found.fix is not None and found.fix.is_sure:
             say("Done. Write the change into the files: [bold]{}[/]", found.fix_command)
         return
     if found.winner_name == START:
