@@ -30,6 +30,9 @@ class SampleRequest:
         patience_s: Time that the script may take in all.
         in_order: TensorFlow hands random numbers out in the order of the elements, whatever runs in parallel.
         is_seeded: Seeds are set before the script begins; TensorFlow then draws the same in each pass.
+        others: Places; also read the other datasets that the script has made until then, that no other one takes, and whose
+            calls stand there.
+        numbers: Of such datasets, to read them wherever their calls stand.
     """
 
     target: str
@@ -43,6 +46,8 @@ class SampleRequest:
     patience_s: float
     in_order: bool = False
     is_seeded: bool = True
+    others: Sequence[str] = ()
+    numbers: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ class Sample:
         ended: Whether a pass came to the end of the dataset.
         first_bytes: Of all elements of the first pass.
         stages: From the last call to the source.
+        places, number: Of another dataset: where its calls stand, the last one first, and which one it is of those made.
+        others: Of the other datasets that were asked for.
+        made: Other datasets that there are.
     """
 
     passes: tuple[tuple[str, ...], ...]
@@ -84,17 +92,28 @@ class Sample:
     ended: tuple[bool, ...]
     first_bytes: int
     stages: tuple[StageSize, ...] = ()
+    places: tuple[str, ...] = ()
+    number: int = 0
+    others: "tuple[Sample, ...]" = ()
+    made: int = 0
 
 
 def read_answer(document: dict[str, Any]) -> Sample:
     """Return a sample from its JSON."""
-    found = document["sample"]
+    return _read_sample(document["sample"])
+
+
+def _read_sample(found: dict[str, Any]) -> Sample:
     return Sample(
         tuple(map(tuple, found["passes"])),
         tuple(found["rows"]),
         tuple(found["ended"]),
         found["first_bytes"],
         tuple(StageSize(**each) for each in found["stages"]),
+        tuple(found["places"]),
+        found["number"],
+        tuple(map(_read_sample, found["others"])),
+        found["made"],
     )
 
 
@@ -165,6 +184,31 @@ def compare_samples(before: Sample, after: Sample, values: tuple[Path, Path] | N
             is_whole,
         )
     return Proof(ProofOutcome.DIFFERENT, first, counts, is_whole)
+
+
+def compare_others(before: Sample, after: Sample, places: Sequence[str]) -> Proof | None:
+    """Say what differs in the other datasets that a change touches; None where nothing does.
+
+    Args:
+        before, after: Of the script as it is and as it would be.
+        places: Of their last calls in the script as it is.
+    """
+    known = {each.places[0] for each in before.others if each.places}
+    for place in places:
+        if place not in known:
+            sentence = (
+                f"It also changes the dataset that {place} makes, which is not there yet when the training begins."
+            )
+            return Proof(ProofOutcome.FAILED, sentence)
+    if (before.others and before.made != after.made) or len(before.others) != len(after.others):
+        return Proof(ProofOutcome.FAILED, "The changed script makes other datasets beside the training's.")
+    for one, other in zip(before.others, after.others, strict=True):
+        found = compare_samples(one, other)
+        is_empty = not any(any(each) for each in (*one.passes, *other.passes))
+        if found.outcome is not ProofOutcome.EQUAL and not is_empty:
+            where = f"The dataset that {one.places[0]} makes" if one.places else "Another dataset of the script"
+            return Proof(found.outcome, f"{where} would change too: {found.sentence}", found.elements)
+    return None
 
 
 def _differ(before: Sample, after: Sample, number: int) -> bool:

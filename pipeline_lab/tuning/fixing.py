@@ -16,7 +16,15 @@ from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, Insert, SetArgument, are_compatible
+from pipeline_lab.pipeline.changes import (
+    Change,
+    Effect,
+    Insert,
+    SetArgument,
+    are_compatible,
+    calls_of,
+    made_at_one_place,
+)
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample
@@ -123,7 +131,8 @@ def find_fix(
     left += [LeftAlone(each.change, each.reason) for each in edited.refused]
     if not edited.written:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
-    with Prover(script, recipe.uses.index(use)) as prover:
+    watches = places_of(recipe, edited.written)
+    with Prover(script, recipe.uses.index(use), watches=watches) as prover:
         stop()
         before = prover.before()
         fitting = []
@@ -216,7 +225,13 @@ def _prove(
     def attempt(chosen: Sequence[Change]) -> tuple[Edited, Proof]:
         edited = edit_sources(recipe, chosen, texts, use)
         in_order_too = in_order or any(draws(recipe, each) for each in chosen)
-        return edited, prover.prove(edited.texts, in_order=in_order_too, keeps=any(map(keeps, chosen)))
+        return edited, prover.prove(
+            edited.texts,
+            in_order=in_order_too,
+            keeps=any(map(keeps, chosen)),
+            touches=places_of(recipe, chosen),
+            others=others_of(recipe, use, chosen),
+        )
 
     if not changes:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that fits.")
@@ -249,6 +264,30 @@ def _attempts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
     if len(changes) > 1:
         yield tuple(changes)
     yield from ((each,) for each in changes)
+
+
+def places_of(recipe: Recipe, changes: Iterable[Change]) -> list[str]:
+    """Return where the calls stand that changes touch; a prefetch touches none, for it hands on whatever it gets."""
+    numbers = {number for change in changes if change.rewrite != "prefetch" for number in calls_of(change.edits)}
+    return sorted({str(recipe.call(number).place) for number in numbers})
+
+
+def others_of(recipe: Recipe, use: DatasetUse, changes: Iterable[Change]) -> list[str]:
+    """Return the places of the last calls of other datasets that changes touch, because the same expressions made them."""
+    mine = {call.number for call in recipe.upstream(use.call)}
+    touched = {
+        made.number
+        for change in changes
+        if change.rewrite != "prefetch"  # which hands on whatever it gets
+        for number in calls_of(change.edits)
+        for made in made_at_one_place(recipe, number)
+    } - mine
+    ends = {
+        each.call: str(recipe.call(each.call).place)
+        for each in recipe.uses
+        if each.call not in mine and any(call.number in touched for call in recipe.upstream(each.call))
+    }
+    return list(dict.fromkeys(ends.values()))
 
 
 def draws(recipe: Recipe, change: Change) -> bool:

@@ -17,6 +17,7 @@ from pipeline_lab.pipeline.samples import (
     ProofOutcome,
     Sample,
     SampleRequest,
+    compare_others,
     compare_samples,
     read_answer,
     repeats_what_was_new,
@@ -63,9 +64,11 @@ class Prover:
         script: As it is.
         use: Number of the reading of the dataset in the recipe, from 0.
         how_far: How much is read.
+        watches: Places of calls that may change; what else is made there is read too.
     """
 
-    def __init__(self, script: Script, use: int, how_far: HowFar | None = None) -> None:
+    def __init__(self, script: Script, use: int, how_far: HowFar | None = None, watches: Sequence[str] = ()) -> None:
+        self._watches = list(watches)
         self._script, self._use, self._how_far = script, use, how_far or HowFar()
         self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
         self._process: subprocess.Popen[str] | None = None
@@ -101,7 +104,15 @@ class Prover:
             self._before[key] = self._sample({}, *key)
         return self._before[key][0]
 
-    def prove(self, texts: Mapping[str, str], *, in_order: bool = False, keeps: bool = False) -> Proof:
+    def prove(
+        self,
+        texts: Mapping[str, str],
+        *,
+        in_order: bool = False,
+        keeps: bool = False,
+        touches: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> Proof:
         """Compare the script with what it is with other texts in its files.
 
         Args:
@@ -109,18 +120,24 @@ class Prover:
             in_order: Random numbers are handed out in the order of the elements.
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
+            touches: Places of the calls that change; other datasets that are made there are compared as well.
+            others: Places of the last calls of such datasets, as far as they are known.
 
         Raises:
             RunFailedError: The script does not come to its training as it is.
         """
         before = self.before(in_order=in_order)
+        touched = [each for each in before.others if not set(each.places).isdisjoint(touches)]
+        numbers = [each.number for each in touched]
         try:
-            after, values = self._sample(texts, in_order, True)
-            fresh = self._sample(texts, False, False)[0] if keeps else None
+            after, values = self._sample(texts, in_order, True, numbers)
+            fresh = self._sample(texts, False, False, numbers)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
         proof = compare_samples(before, after, (self._before[in_order, True][1], values))
-        if fresh is not None and repeats_what_was_new(self.before(is_seeded=False), fresh):
+        if (differs := compare_others(replace(before, others=tuple(touched)), after, others)) is not None:
+            return differs
+        if fresh is not None and _repeats(self.before(is_seeded=False), fresh):
             return replace(proof, outcome=ProofOutcome.DIFFERENT, sentence=REPEATS)
         if in_order and proof.outcome is ProofOutcome.EQUAL:
             return replace(proof, outcome=ProofOutcome.REDRAWN, sentence=f"{proof.sentence[:-1]}, once {IN_ORDER}.")
@@ -130,7 +147,9 @@ class Prover:
         """Say whether the script gives the same twice, from the same seeds."""
         return self.prove({}, in_order=in_order).outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)
 
-    def _sample(self, texts: Mapping[str, str], in_order: bool, is_seeded: bool) -> tuple[Sample, Path]:
+    def _sample(
+        self, texts: Mapping[str, str], in_order: bool, is_seeded: bool, numbers: Sequence[int] = ()
+    ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
         far = self._how_far
@@ -146,6 +165,8 @@ class Prover:
             far.patience_s,
             in_order,
             is_seeded,
+            () if texts else self._watches,
+            numbers,
         )
         answer = self._ask(asdict(request))
         if "error" in answer:
@@ -179,3 +200,14 @@ class Prover:
                 env=child_environment() | {"PYTHONHASHSEED": "0"},
                 preexec_fn=die_with_parent(),
             )
+
+
+def _repeats(before: Sample, after: Sample) -> bool:
+    """Say whether a later pass over one of the datasets repeats the first one where it did not before; without seeds."""
+    pairs = ((before, after), *_pairs(before, after))
+    return any(repeats_what_was_new(*pair) for pair in pairs)
+
+
+def _pairs(before: Sample, after: Sample) -> list[tuple[Sample, Sample]]:
+    known = {each.number: each for each in before.others}
+    return [(known[each.number], each) for each in after.others if each.number in known]
