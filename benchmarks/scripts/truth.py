@@ -31,12 +31,13 @@ def main() -> None:
     parser.add_argument("--change", action="append", default=None, help="only these changes")
     chosen = parser.parse_args()
     entry = next(one for one in read_entries([chosen.name]) if one.name == chosen.name)
-    _write_data(entry)
+    write_data(entry)
     truth = measure(entry, chosen.sources, chosen.change)
     Path("truth.json").write_text(json.dumps(truth, indent=1), encoding="utf-8")
 
 
-def _write_data(entry: Entry) -> None:
+def write_data(entry: Entry) -> None:
+    """Write the files of a script, once."""
     done = Path("data.json")
     if done.exists() and json.loads(done.read_text()) == list(entry.data):
         return
@@ -94,6 +95,20 @@ def measure(entry: Entry, sources: Path, only: list[str] | None = None) -> dict[
 
 def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> Any:
     """Run the script once in this process; return what was metered."""
+    text = entry.text(sources, change, epochs=entry.epochs[0])
+    label = "held" if hold else "as written" if change is None else change.name
+    return run_text(entry, text, label, hold)
+
+
+def run_text(entry: Entry, text: str, label: str, hold: int = 0) -> Any:
+    """Run a form of the script once in this process; return what was metered.
+
+    Args:
+        entry: Which script.
+        text: Its form.
+        label: What that is called.
+        hold: Steps of an epoch that all take the first batch; 0 to train on what comes.
+    """
     import keras
     import tensorflow as tf
 
@@ -104,8 +119,7 @@ def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> A
     random.seed(1)
     np.random.seed(1)
     tf.random.set_seed(1)
-    text = entry.text(sources, change, epochs=entry.epochs[0])
-    path = Path(f"{'script' if change is None else change.name.replace(' ', '_')}_run.py").absolute()
+    path = Path(f"{label.replace(' ', '_')}_run.py").absolute()
     path.write_text(text, encoding="utf-8")
     meter = meters.Meter(str(path), entry.loop, hold=bool(hold), steps=hold)
     module = types.ModuleType("__main__")
@@ -121,7 +135,6 @@ def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> A
         raise
     finally:
         sys.modules["__main__"], sys.argv = before, argv
-    label = "held" if hold else "as written" if change is None else change.name
     found = meters.step_ms(meter.passes)
     shown = "–" if found is None else f"{found:.2f} ms"
     print(f"{time.perf_counter() - begun_s:6.1f} s  {entry.name}: {label}: {shown}", file=sys.stderr, flush=True)

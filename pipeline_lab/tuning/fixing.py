@@ -379,7 +379,9 @@ def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
 
 def describe_gain(fix: Fix) -> str:
     """Say what was raced and predicted."""
-    raced = fix.gain.reason if isinstance(fix.gain, Unavailable) else fix.gain.sentence
+    if not isinstance(fix.gain, Unavailable):
+        return fix.gain.sentence
+    raced = fix.gain.reason
     if isinstance(fix.predicted, Unavailable):
         return f"{raced} {fix.predicted.reason}"
     low, high = fix.predicted.low_percent, fix.predicted.high_percent

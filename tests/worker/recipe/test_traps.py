@@ -110,6 +110,12 @@ def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
     assert "parallel-map" in proposed(found)
 
 
+def test_a_line_that_makes_several_datasets_is_proved_for_each(fix: FixScript) -> None:
+    found = fix("helper")
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache"}
+    assert left(found)["batch-first"].startswith("The dataset that train.py:5 makes would change too: Element 1 ")
+
+
 def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
     found = fix("slip")
     assert "cache-slip" in proposed(found)

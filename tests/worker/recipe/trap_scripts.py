@@ -99,7 +99,17 @@ ds = tf.data.Dataset.range(7).interleave(lambda file: tf.data.Dataset.range(5).m
 ds = ds.batch(4)
 """ + LOOP  # fmt: skip
 
+HELPER = HEAD + """
+def load(count, function):
+    return tf.data.Dataset.range(count).map(function).batch(8)  # one line, two datasets
+
+
+ds = load(64, lambda number: number * 3)
+held_out = load(32, lambda number: number - tf.reduce_sum(number))
+""" + LOOP  # fmt: skip
+
 SCRIPTS = {
+    "helper": HELPER,
     "files": FILES,
     "crop": CROP,
     "shuffled-batches": SHUFFLED_BATCHES,
