@@ -57,10 +57,13 @@ class SampleReader:
     """
 
     def __init__(self, request: SampleRequest) -> None:
+        from pipeline_lab.worker.recipe.notes import take_number
+
         self._request = request
         self._keys: list[object] = []
         self.sample: Sample | None = None
         self._is_reading = False
+        self._begun = take_number()
 
     def note(self, dataset: Any, key: object) -> None:
         """Note that a dataset is about to be read.
@@ -79,7 +82,7 @@ class SampleReader:
         if self._keys.index(key) != self._request.use:
             return
         self._is_reading = True
-        self.sample = read_sample(dataset, self._request)
+        self.sample = _with_others(read_sample(dataset, self._request), dataset, self._request, self._begun)
         raise Reached
 
 
@@ -111,18 +114,27 @@ def read_sample(dataset: Any, request: SampleRequest) -> Sample:
     values.write()
     is_plain = request.is_seeded and not request.in_order and not request.texts
     stages = tuple(_stages(dataset)) if is_plain else ()  # nobody asks for those of others
-    found = Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), stages)
-    return _with_others(found, dataset, request) if request.others or request.numbers else found
+    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), stages)
 
 
-def _with_others(found: Sample, dataset: Any, request: SampleRequest) -> Sample:
-    """Add the other datasets that were asked for; they are numbered in the order in which the script made them."""
+def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int) -> Sample:
+    """Add the other datasets that were asked for; they are numbered in the order in which the script made them.
+
+    Args:
+        found: Of the dataset that was to be read.
+        dataset: It.
+        request: What is wanted.
+        begun: Number below those in the names of the script's datasets.
+    """
+    if not request.others and not request.numbers:
+        return found
     from pipeline_lab.worker.recipe.notes import NOTE, Note, note_of
 
     gc.collect()
     live = [each for each in gc.get_objects() if _is_dataset(each) and isinstance(vars(each).get(NOTE), Note)]
     taken = {id(below) for each in live for below in each._inputs()} | {id(each) for each in _behind(dataset)}
-    ends = [(note_of(each), each) for each in live if id(each) not in taken and note_of(each).graph is None]
+    ends = [(note_of(each), each) for each in live if id(each) not in taken]
+    ends = [end for end in ends if end[0].graph is None and _made_as(end[0]) > begun]
     ends.sort(key=lambda end: _made_as(end[0]))
     short = replace(
         request, elements=OTHER_ELEMENTS, seconds=OTHER_S, others=(), numbers=(), values=f"{request.values}.npz"

@@ -101,7 +101,7 @@ class Prover:
         """
         key = in_order, is_seeded
         if key not in self._before:
-            self._before[key] = self._sample({}, *key)
+            self._before[key] = self._sample({}, *key, watches=self._watches)
         return self._before[key][0]
 
     def prove(
@@ -148,7 +148,12 @@ class Prover:
         return self.prove({}, in_order=in_order).outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)
 
     def _sample(
-        self, texts: Mapping[str, str], in_order: bool, is_seeded: bool, numbers: Sequence[int] = ()
+        self,
+        texts: Mapping[str, str],
+        in_order: bool,
+        is_seeded: bool,
+        numbers: Sequence[int] = (),
+        watches: Sequence[str] = (),
     ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
@@ -165,7 +170,7 @@ class Prover:
             far.patience_s,
             in_order,
             is_seeded,
-            () if texts else self._watches,
+            watches,
             numbers,
         )
         answer = self._ask(asdict(request))

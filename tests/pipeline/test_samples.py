@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.pipeline.samples import ProofOutcome, Sample, StageSize, compare_samples, repeats_what_was_new
+from pipeline_lab.pipeline.samples import (
+    ProofOutcome,
+    Sample,
+    StageSize,
+    compare_others,
+    compare_samples,
+    repeats_what_was_new,
+)
 
 ROWS = {"a": 1, "b": 1, "c": 1, "d": 1}
 SAMPLE = Sample((("ab", "cd"), ("cd", "ab")), (ROWS, ROWS), (True, True), 64)
@@ -71,3 +78,23 @@ def test_what_is_new_in_each_pass_must_not_be_repeated() -> None:
 def test_what_an_epoch_takes_is_only_known_with_its_length() -> None:
     assert StageSize("map", 100.0, 8).epoch_bytes == 800.0
     assert StageSize("map", 100.0, None).epoch_bytes is None
+
+
+def test_other_datasets_have_to_stay_as_they_are_too() -> None:
+    other = replace(SAMPLE, places=("train.py:4", "train.py:3"), number=1)
+    before = replace(SAMPLE, others=(other,), made=2)
+    assert compare_others(before, before, ["train.py:4"]) is None
+    assert compare_others(replace(SAMPLE, made=2), replace(SAMPLE, made=3), []) is None, "nothing was asked for"
+    changed = replace(before, others=(replace(other, passes=(("xx", "cd"), ("cd", "ab")), rows=({"x": 1}, ROWS)),))
+    found = compare_others(before, changed, [])
+    assert found is not None
+    assert (
+        found.sentence
+        == "The dataset that train.py:4 makes would change too: Element 1 of the first pass is another one."
+    )
+    late = compare_others(before, before, ["train.py:9"])
+    assert late is not None
+    assert "not there yet when the training begins" in late.sentence
+    more = compare_others(before, replace(before, made=3), [])
+    assert more is not None
+    assert more.outcome is ProofOutcome.FAILED

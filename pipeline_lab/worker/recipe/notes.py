@@ -285,6 +285,11 @@ _numbers = itertools.count(10**6)
 """Numbers of named datasets; those that TensorFlow names itself begin at 0."""
 
 
+def take_number() -> int:
+    """Return a number that is larger than those in the names of all datasets so far."""
+    return next(_numbers)
+
+
 def name_node(dataset: Any) -> str:
     """Return a new name of a dataset for traces, of the form of TensorFlow's own: ``MapDataset:1000000``."""
     return f"{type(dataset).__name__.strip('_')}:{next(_numbers)}"
