@@ -25,7 +25,7 @@ from pipeline_lab.pipeline.changes import (
     calls_of,
     made_at_one_place,
 )
-from pipeline_lab.pipeline.recipe import DatasetUse, Recipe, read_recipe
+from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
@@ -41,6 +41,9 @@ MUCH_OF_MEMORY = 0.25
 ON_REQUEST = frozenset({"disk-cache", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
+FEWEST = 3
+"""Elements of a loop that trains, at least."""
+_ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
 NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
@@ -135,6 +138,8 @@ def find_fix(
     with Prover(script, recipe.uses.index(use), watches=watches) as prover:
         stop()
         before = prover.before()
+        if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
+            return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
         fitting = []
         for change in edited.written:
             reason = "" if wishes.changes else _too_large(change, before, recipe, use)

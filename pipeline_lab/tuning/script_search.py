@@ -36,8 +36,8 @@ from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialCosts, Trials
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_percent
 
-RECORD_S, RECORD_SHARE = 60.0, 0.25
-"""What a recording may take: so long, or this share of the budget if that is less."""
+RECORD_S, RECORD_SHARE, MOST_RECORD_SHARE = 60.0, 0.2, 0.5
+"""What a recording may take: so long, or the first share of the budget if that is less; up to the second, until it trains."""
 ARM_S = 2.0
 """To make a pipeline again and to fill its buffers, before a race of this script has told."""
 SCREENING = (10,)
@@ -139,7 +139,8 @@ class ScriptSearch:
         seconds = min(RECORD_S, RECORD_SHARE * self._options.budget_s)
 
         def record() -> RunFolder:
-            return record_script(self._script, self._store, seconds, self._trials.should_stop)
+            most_s = MOST_RECORD_SHARE * self._options.budget_s
+            return record_script(self._script, self._store, seconds, self._trials.should_stop, most_s=most_s)
 
         line = self._trials.measure("recording", record)
         if line.failure:
