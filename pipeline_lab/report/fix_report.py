@@ -97,7 +97,8 @@ def _change(tuning: ScriptTuning) -> Iterator[Block]:
     )
     yield Text(f"Proof: {fix.proof}")
     yield Text(f"Gain: {fix.gain}")
-    yield CodeBlock("To write it into the files", tuning.fix_command, "shell")
+    if fix.is_sure:
+        yield CodeBlock("To write it into the files", tuning.fix_command, "shell")
 
 
 def _race(tuning: ScriptTuning) -> Iterator[Block]:

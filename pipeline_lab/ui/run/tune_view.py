@@ -118,8 +118,11 @@ def _show_fix(found: ScriptTuning) -> None:
         st.markdown(f"- {escape(change.words)} :gray-badge[{escape(change.effect)}] :gray-badge[{escape(change.risk)}]")
     st.markdown(f"**Proof:** {escape(fix.proof)}")
     st.markdown(f"**Gain:** {escape(fix.gain)}")
-    st.markdown("Write it into the files with:")
-    st.code(found.fix_command, language="shell", wrap_lines=True)
+    if fix.is_sure:
+        st.markdown("Write it into the files with:")
+        st.code(found.fix_command, language="shell", wrap_lines=True)
+    elif fix.note:
+        st.info(escape(fix.note))
 
 
 def _offer_to_go_on(store: RunStore, found: RecordedSearch) -> None:
