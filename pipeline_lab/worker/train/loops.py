@@ -43,43 +43,38 @@ class StepNotes:
         types += [tf.float32] if keeps_outputs else []
         with tf.device("/CPU:0"):
             self._queue = tf.queue.FIFOQueue(capacity, types)
-            self._arrivals = tf.queue.FIFOQueue(1, [tf.float64])
+            self._arrivals = tf.queue.FIFOQueue(1, [tf.float64, *recorded.values()])
 
     def step(self, batch: Batch) -> tuple[Any, Any]:
         """Add a training step to the graph that is being traced; return its loss and accuracy."""
-        arrived_s, (loss, accuracy, *outputs) = self._step(batch)
+        arrived_s = _arrival_s(batch)
+        loss, accuracy, *outputs = self._trainer.step(_held_until(arrived_s, batch))
         with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
             with tf.control_dependencies(on_host):
                 ended_s = tf.timestamp()
-            counted = count_elements(batch) if self._recorded else batch
-            whole = [self._whole(counted, name) for name in self._recorded]
             kept = [self._joined(outputs[0])] if self._keeps_outputs else []
-            self._queue.enqueue([arrived_s, ended_s, *on_host, *whole, *kept])
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *self._entries(batch), *kept])
         return loss, accuracy
 
-    def step_ahead(self, batch: Batch) -> tuple[Any, Batch]:
-        """Add a training step for whose result the graph does not wait; return the result and the recorded entries.
+    def step_ahead(self, batch: Batch) -> Any:
+        """Add a training step for whose result the graph does not wait; return the result.
 
-        What a graph returns may be in the memory of the device, so the time comes through a queue too.
+        All else goes through a queue, before the step: a call that returns values from the host waits for the device.
         """
-        arrived_s, result = self._step(batch)
+        arrived_s = _arrival_s(batch)
         with tf.device("/CPU:0"):
-            self._arrivals.enqueue([arrived_s])
-        counted = count_elements(batch) if self._recorded else batch
-        return result, {name: counted[name] for name in self._recorded if name in counted}
+            noted = self._arrivals.enqueue([arrived_s, *self._entries(batch)])
+        return self._trainer.step(_held_until(noted, batch))
 
-    def _step(self, batch: Batch) -> tuple[Any, Any]:
-        with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
-            arrived_s = tf.timestamp()
-        with tf.control_dependencies([arrived_s]):
-            return arrived_s, self._trainer.step(batch)
-
-    def read_ahead(self, start_ns: int, result: Any, batch: Batch) -> TakenStep:
+    def read_ahead(self, start_ns: int, result: Any) -> TakenStep:
         """Return a step of :meth:`step_ahead`, which may still be on its way."""
         returned_ns = self._clock.now_ns()
-        arrived_ns = _ns(self._arrivals.dequeue().numpy()) + returned_ns - time.time_ns()
-        return TakenStep(start_ns, max(start_ns, arrived_ns), returned_ns, None, result, batch)
+        shift_ns = returned_ns - time.time_ns()
+        noted = self._arrivals.dequeue()
+        arrived_s, *values = (value.numpy() for value in (noted if self._recorded else [noted]))
+        arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
+        return TakenStep(start_ns, arrived_ns, returned_ns, None, result, self._named(values))
 
     def read(self, start_ns: int) -> list[TakenStep]:
         """Return the steps since the last call.
@@ -94,8 +89,8 @@ class StepNotes:
             values, outputs = values[: len(self._recorded)], values[len(self._recorded) :]
             arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
             ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
-            batch = {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
-            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, ended_ns, (loss, accuracy, *outputs), batch))
+            result, batch = (loss, accuracy, *outputs), self._named(values)
+            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, ended_ns, result, batch))
             start_ns = ended_ns
         return taken
 
@@ -103,6 +98,14 @@ class StepNotes:
         """Return the outputs of all replicas, shape (batch, classes)."""
         parts = [tf.cast(part, tf.float32) for part in self._trainer.parts(outputs)]
         return tf.concat([tf.reshape(part, [tf.shape(part)[0], -1]) for part in parts], 0)
+
+    def _entries(self, batch: Batch) -> list[Any]:
+        """Return the recorded entries of a batch, each as one vector."""
+        counted = count_elements(batch) if self._recorded else batch
+        return [self._whole(counted, name) for name in self._recorded]
+
+    def _named(self, values: Sequence[Any]) -> Batch:
+        return {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
 
     def _whole(self, batch: Batch, name: str) -> Any:
         """Return an entry of a batch as one vector, empty without the entry."""
@@ -138,7 +141,7 @@ class GraphSteps:
             ahead = self._take(batches, _on_host(most))
         taken = self._notes.read(start_ns)
         if ahead is not None:
-            taken.append(self._notes.read_ahead(taken[-1].returned_ns if taken else start_ns, *ahead))
+            taken.append(self._notes.read_ahead(taken[-1].returned_ns if taken else start_ns, ahead))
         return taken
 
     def repeat(self, batch: Batch, times: int) -> Any:
@@ -148,7 +151,7 @@ class GraphSteps:
         for _ in tf.range(steps):
             self._notes.step(batches.get_next())
 
-    def _take_ahead_in_graph(self, batches: Any, steps: Any) -> tuple[Any, Batch]:
+    def _take_ahead_in_graph(self, batches: Any, steps: Any) -> Any:
         for _ in tf.range(steps - 1):
             self._notes.step(batches.get_next())
         return self._notes.step_ahead(batches.get_next())
@@ -164,6 +167,22 @@ def _on_host(number: int) -> Any:
     """Return a number for a graph; one in the memory of a GPU would have to wait for it to be read."""
     with tf.device("/CPU:0"):
         return tf.constant(number)
+
+
+def _arrival_s(batch: Batch) -> Any:
+    """Add to a graph the time when a batch has arrived."""
+    with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+        return tf.timestamp()
+
+
+def _held_until(event: Any, batch: Batch) -> Batch:
+    """Return a batch in a graph whose entries wait for an event where they are, so that no signal has to reach the device."""
+
+    def held(value: Any) -> Any:
+        with tf.compat.v1.colocate_with(value), tf.control_dependencies([event]):
+            return tf.identity(value)
+
+    return tf.nest.map_structure(held, batch, expand_composites=True)
 
 
 def _ns(seconds: float) -> int:
