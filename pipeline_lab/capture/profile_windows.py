@@ -45,6 +45,7 @@ from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.failures import explain_user_error
 from pipeline_lab.worker.recipe.keeping import KeptRecipe
 from pipeline_lab.worker.recipe.wrapping import ledger
+from pipeline_lab.worker.record.own_process import run_beside
 from pipeline_lab.worker.record.profiler import mark_step
 from pipeline_lab.worker.record.step_windows import StepWindows
 
@@ -90,7 +91,8 @@ class TrainingSession:
             options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share
         )
         self._timed = TimedSteps(self.recording, recorder)
-        self._recipe = KeptRecipe(self.recording.own, ledger)
+        self._recipe, self._beside = KeptRecipe(self.recording.own, ledger), contextlib.ExitStack()
+        self._beside.enter_context(run_beside("recipe", self._keep_recipe))
         self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
         self._begun_s = self._reported_s = time.monotonic()
         self._steps, self._is_over = 0, False
@@ -142,6 +144,8 @@ class TrainingSession:
             self._windows.finish()
         self._timed.close()
         self._sampler.close()
+        self._beside.close()
+        self._recipe.write(is_last=True)
 
     @contextlib.contextmanager
     def _unharmed(self) -> Iterator[None]:
@@ -155,7 +159,11 @@ class TrainingSession:
     def _report(self) -> None:
         self._reported_s = time.monotonic()
         self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
-        self._recipe.write(is_last=self._is_over)
+
+    def _keep_recipe(self, end: threading.Event) -> None:
+        """Write the recipe whenever it has grown; that takes as long as several steps of a fast training."""
+        while not end.wait(PROGRESS_PERIOD_S):
+            self._recipe.write()
 
     def _abandon(self) -> None:
         if self.begun_by[0] == os.getpid():  # not in a forked process

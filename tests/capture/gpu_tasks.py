@@ -2,18 +2,39 @@
 
 import ctypes
 import os
+import threading
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from pipeline_lab.capture import ProfileWindows, watch_script
+from pipeline_lab.worker.recipe.keeping import KeptRecipe
 
 
 def watch(folder: str, *, every_s: float, window_s: float) -> None:
     """Watch ``train.py`` in a folder, into the store beside it."""
     os.chdir(folder)
     watch_script.main(["--store", "store", "--every", str(every_s), "--seconds", str(window_s), "--quiet", "train.py"])
+
+
+def recipe_written_by(store: str) -> list[str]:
+    """Return the threads that write the recipe while a loop goes on, which lasts until one has."""
+    threads, written = [], threading.Event()
+    write = KeptRecipe.write
+
+    def write_and_tell(self: KeptRecipe, *, is_last: bool = False) -> None:
+        write(self, is_last=is_last)
+        if not is_last:
+            threads.append(threading.current_thread().name)
+            written.set()
+
+    KeptRecipe.write = write_and_tell  # type: ignore[method-assign]  # in a process of this call alone
+    with ProfileWindows(store, warmup_steps=10**6) as windows:
+        for _ in windows.steps(tf.data.Dataset.range(10**9)):
+            if written.wait(0.01):
+                break
+    return threads
 
 
 def copies_of_fit(store: str) -> list[int]:

@@ -65,3 +65,7 @@ def test_between_windows_fit_waits_for_its_gpu_as_often_as_without_them(ask_gpu:
     plain, with_windows = ask_gpu("tests.capture.gpu_tasks:copies_of_fit", store=str(tmp_path))
     assert plain > 0
     assert with_windows == plain
+
+
+def test_the_recipe_is_written_beside_the_training(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    assert set(ask_gpu("tests.capture.gpu_tasks:recipe_written_by", store=str(tmp_path))) == {"recipe"}
