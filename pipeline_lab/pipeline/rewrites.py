@@ -7,10 +7,9 @@ such as whether a function also takes whole batches, is left to the proof.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
-from functools import cached_property
 from typing import Any
 
+from pipeline_lab.pipeline.chain import Chain, Doubt
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Change,
@@ -43,94 +42,11 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 
 _SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
 """Calls at the end of a chain that hand the same elements on."""
-_MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
-"""Calls that a cache of the whole data cannot stand behind."""
-_OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
-"""Operations of which only the proof tells whether they give the same each time."""
 _WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
 """Calls whose work a cache saves."""
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 WORKERS = 4
-
-
-class Doubt(Enum):
-    """What may make the elements of a call others in each epoch: file names or a library's examples that are shuffled, or Python."""
-
-    ORDER = "order"
-    PYTHON = "python"
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The calls behind a dataset that was read, first the source."""
-
-    recipe: Recipe
-    use: DatasetUse
-
-    @cached_property
-    def calls(self) -> tuple[DatasetCall, ...]:
-        """The calls, each of which takes the dataset of the one before it; a call of several datasets begins a chain."""
-        found, number = [], self.use.call
-        while True:
-            call = self.recipe.call(number)
-            found.append(call)
-            if len(call.inputs) != 1:
-                return tuple(reversed(found))
-            number = call.inputs[0]
-
-    @cached_property
-    def direct(self) -> tuple[DatasetCall, ...]:
-        """Those that the user wrote, whose arguments can be changed."""
-        return tuple(call for call in self.calls if call.is_direct and call.is_understood and call.place is not None)
-
-    def consumer(self, call: DatasetCall) -> DatasetCall | None:
-        """Return the call that takes a call's dataset; None at the end."""
-        return next((each for each in self.calls if call.number in each.inputs), None)
-
-    def upstream(self, call: DatasetCall) -> tuple[DatasetCall, ...]:
-        """Return all that a call's dataset is made of, itself and what functions return included."""
-        return tuple(self.recipe.upstream(call.number))
-
-    @cached_property
-    def ends(self) -> tuple[DatasetCall, ...]:
-        """The calls behind which the user can put another: those that they wrote, and the last one of each library's function."""
-        found = []
-        for call in self.calls:
-            after = self.consumer(call)
-            is_last = after is None or after.is_direct
-            if call.is_understood and call.place is not None and (call.is_direct or is_last):
-                found.append(call)
-        return tuple(found)
-
-    def is_pure(self, call: DatasetCall) -> bool:
-        """Say whether a call and all before it give the same elements each time, and those end."""
-        return self.doubts(call) == frozenset()
-
-    def doubts(self, call: DatasetCall) -> frozenset["Doubt"] | None:
-        """Say what may make the elements of a call others in each epoch; None where something certainly does, or they do not end."""
-        found: set[Doubt] = set()
-        for each in self.upstream(call):
-            if not each.is_understood or each.method in _MIXED or any(op not in _OF_PYTHON for op in each.stateful):
-                return None
-            if each.is_direct and each.method in ("shuffle", "repeat"):  # a cache belongs before them
-                return None
-            if each.method == "shuffle" or (each.method == "list_files" and each.arguments.get("shuffle") is not False):
-                found.add(Doubt.ORDER)
-            if each.python or each.stateful or each.method == "from_generator":
-                found.add(Doubt.PYTHON)
-        return frozenset(found) if self._is_finite(call) else None
-
-    def _is_finite(self, call: DatasetCall) -> bool:
-        """Say whether the elements of a call end; those of Python do where they were read to their end."""
-        if call.method == "repeat" and call.arguments.get("count") in (None, -1):
-            return False
-        if call.method in ("take", "take_while"):
-            return True
-        if call.method == "from_generator" and self.use.iterators < 2:
-            return False
-        below = [self._is_finite(self.recipe.call(number)) for number in call.inputs]
-        return any(below) if call.method == "zip" else all(below)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,196 @@
+"""What a change of a script's calls does to the stages that ran: one edit after the other."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_stages import ScriptStage
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, Rename, SetArgument, SetTraining
+from pipeline_lab.stages.stage_values import TAKEN_NS
+
+COPY_NS_PER_BYTE = 0.2
+"""Time to hand on a byte that is in memory: 5 GB/s, what a copy reaches beside other work."""
+CALL_NS = 30_000.0
+"""Time of a call of a stage's function beside its ops: starting it, its thread, handing over the result (2.5 GHz core)."""
+PYTHON_CALL_NS = 200_000.0
+"""The same of a call into Python."""
+Stages: TypeAlias = tuple[ScriptStage, ...]
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What nobody measured.
+
+    Attributes:
+        other_cores: Cores that other programs will use.
+        holds_lock: Python holds its lock while it computes, so that no two calls compute at once.
+        overhead: What a call of a function takes beside its work, which whole batches save; 1 for :data:`CALL_NS`.
+    """
+
+    other_cores: float
+    holds_lock: bool = True
+    overhead: float = 1.0
+
+
+NOT_MEASURED = "What {what} would bring does not follow from what was measured; race it."
+NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predicted; race it."
+
+
+def apply_edit(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> Stages | Unavailable:
+    match edit:
+        case SetArgument():
+            return _set(run, stages, edit)
+        case Insert():
+            return _put_in(run, stages, edit)
+        case MoveBefore(call, before):
+            return _move(run, stages, call, before, assumed)
+        case Rename(call, _):
+            return stages if _places(stages, call) else _not_run(run, call)
+        case SetTraining("workers", int(count)):
+            return _with_workers(stages, count)
+        case SetTraining(name, _):
+            return Unavailable(NOT_MEASURED.format(what=name))
+    return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(edit.call).words}"))
+
+
+def _set(run: ScriptRun, stages: Stages, edit: SetArgument) -> Stages | Unavailable:
+    if edit.name in ("num_parallel_calls", "num_parallel_reads"):
+        return _run_at_once(run, stages, edit.call, edit.value)
+    if edit.name == "deterministic":
+        return _in_any_order(run, stages, edit.call, bool(edit.value))
+    return Unavailable(NOT_MEASURED.format(what=edit.name))
+
+
+def _put_in(run: ScriptRun, stages: Stages, edit: Insert) -> Stages | Unavailable:
+    if edit.method == "prefetch":
+        return _insert(run, stages, edit.after, ScriptStage("Prefetch", None, 0.0, works_ahead=True, words="prefetch"))
+    if edit.method == "cache":
+        return _cache(run, stages, edit.after)
+    if edit.method == "with_options":  # the layout takes the pool's threads from the run
+        return stages
+    return Unavailable(NOT_MEASURED.format(what=edit.method))
+
+
+def _not_run(run: ScriptRun, call: int) -> Unavailable:
+    return Unavailable(NOT_RUN.format(what=run.recipe.call(call).words))
+
+
+def _places(stages: Stages, call: int) -> list[int]:
+    """Return the outermost stages that a call made, as several datasets of one line may have it."""
+    mine = [index for index, stage in enumerate(stages) if call in stage.calls]
+    return [index for index in mine if (parent := stages[index].parent) is None or call not in stages[parent].calls]
+
+
+def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> Stages | Unavailable:
+    places = _places(stages, call)
+    if not places:
+        return _not_run(run, call)
+    is_map = "interleave" not in run.recipe.call(call).method and "Reads" not in run.recipe.call(call).method
+    asked = run.pool_threads if value == AUTOTUNE else value
+    if not isinstance(asked, int):
+        return Unavailable(NOT_MEASURED.format(what="num_parallel_calls"))
+    at_once = float(max(1, min(asked, run.pool_threads) if is_map else asked))
+    changed = list(stages)
+    for place in places:
+        stage = stages[place]
+        name = stage.name if stage.works_ahead else f"Parallel{stage.name}"
+        changed[place] = replace(stage, name=name, at_once=at_once, works_ahead=True, is_pooled=is_map)
+    return tuple(changed)
+
+
+def _in_any_order(run: ScriptRun, stages: Stages, call: int, keeps_order: bool) -> Stages | Unavailable:
+    places = _places(stages, call)
+    if not places:
+        return _not_run(run, call)
+    changed = list(stages)
+    for place in places:
+        changed[place] = replace(stages[place], keeps_order=keeps_order)
+    return tuple(changed)
+
+
+def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Stages | Unavailable:
+    """Put a stage between those of a call and what takes their elements; the last one is found above the outermost stage."""
+    places = _places(stages, after)
+    if not places:
+        trained = run.recipe.trained
+        if trained is None or trained.call != after:
+            return _not_run(run, after)
+        places = [next(index for index, stage in enumerate(stages) if stage.parent is None)]
+    changed = list(stages)
+    for place in places:
+        top = place
+        while (parent := stages[top].parent) is not None and stages[parent].name in ("Root", "Model"):
+            top = parent
+        changed.append(replace(new, parent=changed[place].parent, visits=stages[place].visits))
+        changed[place] = replace(changed[place], parent=len(changed) - 1)
+    return tuple(changed)
+
+
+def _cache(run: ScriptRun, stages: Stages, after: int) -> Stages | Unavailable:
+    """Skip all that is upstream of a full cache; what it holds is handed on."""
+    places = _places(stages, after)
+    if not places:
+        return _not_run(run, after)
+    changed = list(stages)
+    for place in places:
+        for index in _upstream(stages, place):
+            changed[index] = replace(changed[index], work_ns=0.0)
+        held = stages[place]
+        handed_ns = held.visits * (TAKEN_NS + COPY_NS_PER_BYTE * (held.element_bytes or 0.0))
+        changed[place] = replace(
+            held, work_ns=handed_ns, at_once=1.0, works_ahead=False, is_pooled=False, python_share=0.0
+        )
+    return tuple(changed)
+
+
+def _upstream(stages: Stages, place: int) -> Iterator[int]:
+    yield place
+    for index, stage in enumerate(stages):
+        if stage.parent == place:
+            yield from _upstream(stages, index)
+
+
+def _move(run: ScriptRun, stages: Stages, call: int, before: int, assumed: Assumed) -> Stages | Unavailable:
+    """Let a function see whole batches, or a cache keep what an endless repeat hands on."""
+    moved, other = run.recipe.call(call), run.recipe.call(before)
+    if moved.method == "cache" and other.inputs:
+        return _cache(run, stages, other.inputs[0])
+    if not moved.method.endswith("batch") or other.method != "map":
+        return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
+    places = _places(stages, before)
+    if not places:
+        return _not_run(run, before)
+    changed = list(stages)
+    for place in places:
+        stage = stages[place]
+        examples = _examples(run, stages, stage, call)
+        if examples <= 1.0:
+            return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
+        each_ns = stage.work_ns / examples
+        call_ns = assumed.overhead * (PYTHON_CALL_NS if stage.python_share > 0.5 else CALL_NS)
+        work_ns = max(each_ns, stage.work_ns - examples * call_ns)
+        changed[place] = replace(stage, work_ns=work_ns, visits=stage.visits / examples)
+    return tuple(changed)
+
+
+def _examples(run: ScriptRun, stages: Stages, stage: ScriptStage, batch: int) -> float:
+    """Return the elements in a batch, by what ran or by what the script says."""
+    size = run.recipe.call(batch).arguments.get("batch_size")
+    if isinstance(size, int) and size > 0:
+        return float(size)
+    above = [stages[place].visits for place in _places(stages, batch)]
+    return stage.visits / above[0] if above and above[0] else math.nan
+
+
+def _with_workers(stages: Stages, count: int) -> Stages | Unavailable:
+    """Let several threads or processes make the batches of a ``PyDataset``: Python's lock lets them wait, not compute, together."""
+    makes = [index for index, stage in enumerate(stages) if stage.python_share and "Generator" in stage.name]
+    if not makes:
+        return Unavailable(NOT_MEASURED.format(what="workers"))
+    changed = list(stages)
+    for index in makes:
+        changed[index] = replace(stages[index], at_once=float(count), works_ahead=True)
+    return tuple(changed)
