@@ -38,7 +38,8 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     strips_px = STRIP_HEIGHT * (1 + (better is not None))
     figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
-    add_note(figure, f"Mean of {format_count(round(count))} profiled steps, {format_duration(step_ns)} each.")
+    each = f"{format_duration(step_ns)} each" if round(count) > 1 else format_duration(step_ns)
+    add_note(figure, f"{_mean_of(round(count))}, {each}.")
     start_ns = 0.0
     for part, length_ns in parts.items():
         _add_part(figure, part, start_ns, length_ns, step_ns, mode)
@@ -99,6 +100,10 @@ def _add_window(figure: go.Figure, gaps: IdleGaps, strips_px: int, named: set[st
             "fixedrange": True,
         },
     )
+
+
+def _mean_of(count: int) -> str:
+    return f"Mean of {format_count(count)} profiled steps" if count > 1 else "One profiled step"
 
 
 def _what_to_see(parts: dict[StepPart, float]) -> str:

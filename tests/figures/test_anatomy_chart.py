@@ -74,6 +74,16 @@ def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     assert "xaxis2" not in bare.layout
 
 
+def test_a_single_step_is_no_mean() -> None:
+    found = suggesting()
+    assert not isinstance(found.step_breakdown, Unavailable)
+    single = replace(found.step_breakdown, table=found.step_breakdown.table.slice(0, 1))
+    figure = step_anatomy(replace(found, step_breakdown=single))
+    assert not isinstance(figure, Unavailable)
+    assert notes_of(figure)[0].startswith("One profiled step, ")
+    assert "each" not in notes_of(figure)[0]
+
+
 def test_without_a_breakdown_the_reason_is_given() -> None:
     bare = results.bare_diagnosis()
     assert step_anatomy(bare) == bare.step_breakdown

@@ -46,7 +46,7 @@ class Over(StrEnum):
     def words(self, diagnosis: Results) -> str | None:
         """Say how many steps, or which stretch of time, that was in one run; None where there was none."""
         job, steps = diagnosis.job_steps, diagnosis.steps
-        recorded = None if isinstance(steps, Unavailable) else f"the {format_count(steps.count)} recorded steps"
+        recorded = None if isinstance(steps, Unavailable) else _recorded(steps.count)
         match self:
             case Over.STEPS | Over.MEASURED_STEPS:
                 return recorded if isinstance(job, Unavailable) else f"all {format_count(job.count)} measured steps"
@@ -58,6 +58,10 @@ class Over(StrEnum):
                 return self.value
             case _:
                 assert_never(self)
+
+
+def _recorded(count: int) -> str:
+    return "the only recorded step" if count == 1 else f"the {format_count(count)} recorded steps"
 
 
 @dataclass(frozen=True)

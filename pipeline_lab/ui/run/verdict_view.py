@@ -14,6 +14,8 @@ from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.ui.timeline import jump
 
+PICTURES = (ANATOMY, "device-timeline")
+"""What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
 SHOWN_SUGGESTIONS = 3
 """Including the first one, which stands by itself; the others are folded."""
 
@@ -31,10 +33,11 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
         st.markdown(f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
         _show_source(diagnosis.source.path, verdict)
-        chart = find_chart(ANATOMY)
-        drawing = chart.draw(diagnosis, state.mode())
-        if not isinstance(drawing, Unavailable):
-            contents.show_figure(drawing, f"verdict-{chart.name}", chart.description)
+        for chart in map(find_chart, PICTURES):
+            drawing = chart.draw(diagnosis, state.mode())
+            if not isinstance(drawing, Unavailable):
+                contents.show_figure(drawing, f"verdict-{chart.name}", chart.description)
+                break
         if verdict.suggestions:
             st.markdown(f"**Try first:** {_suggestion(verdict.suggestions[0])}")
         if changes_in and any(one.options is not None for one in verdict.suggestions):
