@@ -9,6 +9,7 @@ from typing import TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 _THREAD_NAME = "on-all-cores"
 
@@ -30,10 +31,23 @@ def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job], events: int
     waiting = list(jobs)
     if events < WORTH_THREADS:
         return list(map(work, waiting))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = _cores()
     if cores == 1 or len(waiting) < 2 or threading.current_thread().name.startswith(_THREAD_NAME):
         return list(map(work, waiting))
     return list(_pool(cores, os.getpid()).map(work, waiting))
+
+
+def beside(work: Callable[[], Result], other: Callable[[], Other]) -> tuple[Result, Other]:
+    """Do two things at once, the second of them on another core; what the first does on all cores gets the free ones."""
+    if _cores() == 1 or threading.current_thread().name.startswith(_THREAD_NAME):
+        return work(), other()
+    begun = _pool(_cores(), os.getpid()).submit(other)
+    done = work()
+    return done, begun.result()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_to_one_core() -> None:

@@ -30,7 +30,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
-from pipeline_lab.trace.parallel import on_all_cores
+from pipeline_lab.trace.parallel import beside
 from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
 
@@ -105,17 +105,17 @@ def analyse_trace(trace: Trace) -> TraceParts:
         for name in names:
             found[name] = attempt(partial(work[name].analyse, view))
 
-    def count() -> FileReads:
+    def analyse_others() -> FileReads:
+        analyse(name for name in work if name not in ("steps", *_LONG))
         return count_reads(trace, steps if isinstance(steps, Steps) else None)
 
     analyse(["steps"])
     steps = found["steps"]
-    others = [name for name in work if name not in ("steps", *_LONG)]
     if trace.event_count < WORTH_A_CORE:
-        analyse([*others, *_LONG])
-        reads = count()
+        analyse(_LONG)
+        reads = analyse_others()
     else:  # what they share was made for the steps
-        _, reads = on_all_cores(lambda job: job(), [lambda: analyse(_LONG), lambda: (analyse(others), count())[1]])
+        _, reads = beside(partial(analyse, _LONG), analyse_others)
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),

@@ -14,6 +14,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.fold import TraceParts
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, StepRule, Steps, merge_steps
+from pipeline_lab.trace.parallel import beside
 from tests.support.long_run import LongRun
 
 WINDOWS = 14
@@ -124,3 +125,12 @@ def test_analyses_of_a_large_trace_run_beside_each_other_with_the_same_result(
     assert all(
         same(getattr(found[0], name.name), getattr(found[1], name.name)) for name in dataclasses.fields(found[0])
     )
+
+
+def test_what_fails_beside_something_else_fails_here() -> None:
+    def fail() -> None:
+        raise ValueError("no such thread")
+
+    assert beside(lambda: 1, lambda: "two") == (1, "two")
+    with pytest.raises(ValueError, match="no such thread"):
+        beside(lambda: 1, fail)
