@@ -35,7 +35,8 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dic
     """Describe one event as plain values: where it lies, a title, facts, and ranked operations where that helps."""
     lane = index.lanes[found.lane]
     title, facts, section = _describe(index, diagnosis, found)
-    meanwhile, causes = None, []
+    meanwhile: dict[str, Any] | None = None
+    causes: list[dict[str, Any]] = []
     if lane.kind in (LaneKind.DEVICE, LaneKind.WAITS, LaneKind.STEPS) and CLASSES[found.event_class] != "busy":
         ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)
         meanwhile = _say_ranked(index, diagnosis, ranked, found.duration_ns)

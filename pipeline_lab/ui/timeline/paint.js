@@ -92,11 +92,12 @@ function paintCells(pen, cells, shift, pixel, y, height, look) {
 function paintEvent(pen, x, width, y, name, kind, look) {
   pen.fillStyle = look.colors[kind]
   pen.fillRect(x, y, width > 3 ? width - 0.5 : width, ROW - 2)
-  if (width < 26) return
+  if (width < 18) return
   pen.font = `11px ${look.font}`
   pen.fillStyle = look.inks[look.colors[kind]] ??= inkOn(look.colors[kind])
   const left = Math.max(0, x)
-  pen.fillText(fit(pen, look.names[name] ?? "", x + width - left - 6), left + 3, y + (ROW - 2) / 2 + 0.5)
+  const text = look.names[name] ?? "", room = x + width - left - 6, number = text.replace(/^Step (?=\d+$)/, "")
+  pen.fillText(pen.measureText(text).width > room && pen.measureText(number).width <= room ? number : fit(pen, text, room), left + 3, y + (ROW - 2) / 2 + 0.5)
 }
 
 function paintChosen(pen, view, look, top) {

@@ -175,7 +175,11 @@ def test_a_stage_is_named_by_what_was_written_for_it(timeline):
     written = WrittenStage(ran.node, "map", None, {}, (), WrittenCall(".map(load)", place))
     known = replace(
         diagnosis,
-        tf_data=replace(results.tf_data(), stages=(replace(ran, path=path, name=path.rpartition("::")[2]),)),
+        tf_data=replace(
+            results.tf_data(),
+            stages=(replace(ran, path=path, name=path.rpartition("::")[2]),),
+            critical_path=Unavailable("none"),
+        ),
         live_model=Unavailable("none"),
         written=WrittenPipeline((written,), 2),
     )
