@@ -50,6 +50,10 @@ def has_raced(folder: RunFolder) -> bool:
     return any(trial.seconds is not None for trial in read_tuning(folder).trials)
 
 
+def is_under_way(folder: RunFolder) -> bool:
+    return any(trial.seconds is None for trial in read_tuning(folder).trials)
+
+
 def test_what_cannot_race_is_not_searched() -> None:
     with pytest.raises(OptionsError, match="sparse divides its batches among 4 replicas"):
         check_tune(TuneOptions(start=SPARSE.options))
@@ -58,15 +62,16 @@ def test_what_cannot_race_is_not_searched() -> None:
 def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLANTED_SECONDS", "0.5")
+    monkeypatch.setenv("PLANTED_SECONDS", "3")  # so that the second one is under way when the search is cancelled
     folder = launch_tune(lab.store, BLIND)
-    until(lambda: has_raced(folder), "the first trial is over")
+    until(lambda: has_raced(folder) and is_under_way(folder), "the first trial is over, the second under way")
     cancel(folder)
     assert "can be resumed" in lab.wait_for(folder, RunState.CANCELLED).status.reason
     before = read_tuning(folder)
     (under_way,) = [trial for trial in before.trials if trial.seconds is None]
     lab.wait_for(lab.store.folder(under_way.run), RunState.CANCELLED)
     assert before.ended is not None
+    monkeypatch.delenv("PLANTED_SECONDS")
     resume_tune(lab.store, folder.id)
     lab.wait_for(folder, RunState.DONE)
     after = read_tuning(folder)
@@ -80,7 +85,7 @@ def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(
 ) -> None:
     monkeypatch.setenv("PLANTED_SECONDS", "1.0")
     folder = launch_tune(lab.store, BLIND)
-    until(lambda: any(trial.seconds is None for trial in read_tuning(folder).trials), "a trial is under way")
+    until(lambda: is_under_way(folder), "a trial is under way")
     owner = read_record(folder).status.supervisor
     assert owner is not None
     psutil.Process(owner.pid).kill()
