@@ -1,0 +1,17 @@
+"""How a watched run's page leads to what to change in its script."""
+
+import pytest
+
+from pipeline_lab.ui.run.tune_view import write_fix_command
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("train.py", "pipeline-lab fix train.py --run one"),
+        ("train.py --epochs 3", "pipeline-lab fix train.py --run one -- --epochs 3"),
+        ("-m jobs.train 'a b'", "pipeline-lab fix -m jobs.train --run one -- 'a b'"),
+    ],
+)
+def test_the_command_that_finds_a_change_starts_the_script_as_it_was_watched(command: str, expected: str) -> None:
+    assert write_fix_command(command, "one") == expected
