@@ -42,7 +42,9 @@ def _following(first: "Suggestion", folder: RunFolder) -> str:
     watched = str(read_record(folder).environment.get("command", ""))
     if first.command or not (first.after and watched):
         return first.command
-    return f"pipeline-lab fix --run {shlex.quote(folder.id)} {watched}"
+    from pipeline_lab.tuning.script_result import write_fix_command
+
+    return write_fix_command(watched, folder.id)
 
 
 def tell_next(folder: RunFolder) -> None:

@@ -25,7 +25,7 @@ from pipeline_lab.runs.run_folder import RECORD, RunFolder, end_run, read_record
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import AnyRace
     from pipeline_lab.options.run_options import RunOptions
-    from pipeline_lab.options.tune_options import TuneOptions
+    from pipeline_lab.options.tune_options import SearchRules
 
 
 SAMPLES_NAME = "samples"
@@ -142,7 +142,7 @@ class RunStore:
 
     def create(
         self,
-        options: "RunOptions | AnyRace | TuneOptions",
+        options: "RunOptions | AnyRace | SearchRules",
         source: str,
         write_more: Callable[[RunFolder], None] = lambda _: None,
     ) -> RunFolder:

@@ -258,12 +258,12 @@ class Deciding(Generic[Arm, Runs]):
     @property
     def margin(self) -> float:
         """Smallest relative difference that matters."""
-        return self.options.margin_percent / 100
+        return self.rules.margin_percent / 100
 
     @property
     def room(self) -> int:
         """Configurations that may still be measured."""
-        return self.options.max_configurations - len(self.measured)
+        return self.rules.max_configurations - len(self.measured)
 
     @property
     def is_spent(self) -> bool:
@@ -341,7 +341,7 @@ class Deciding(Generic[Arm, Runs]):
             "the winner against the start",
             self.runs(self.start),
             {winner.name: Challenger(self.runs(winner), self.expected_ratio(winner.name, START))},
-            self.options.pairs,
+            self.rules.pairs,
             LAST_ALPHA,
             keep_s=0.0,
         )

@@ -80,7 +80,7 @@ def _trains(folder: RunFolder | None) -> bool:
     recipe = None if folder is None else read_recipe(folder.recipe)
     if folder is None or recipe is None:
         return False
-    steps = read_table(folder.steps, STEPS).num_rows
+    steps: int = read_table(folder.steps, STEPS).num_rows
     is_fit = any(use.role == TRAINING for use in recipe.uses)
     return steps >= (FIT_STEPS if is_fit else LOOP_STEPS)
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -139,3 +140,15 @@ def _change(document: dict[str, Any]) -> WrittenChange:
         tuple(document["also"]),
         document.get("reason", ""),
     )
+
+
+def write_fix_command(script: str, run_id: str) -> str:
+    """Return the command that finds what to change in a watched script.
+
+    Args:
+        script: Its command line.
+        run_id: The run that recorded it.
+    """
+    is_module, words = script.startswith("-m "), shlex.split(script.removeprefix("-m "))
+    own = f" -- {shlex.join(words[1:])}" if words[1:] else ""
+    return f"pipeline-lab fix {'-m ' if is_module else ''}{shlex.quote(words[0])} --run {run_id}{own}"

@@ -115,9 +115,9 @@ def tune(
     }
     if script and resume is None:
         _refuse(of_options, f"{script[0]} is searched as it is")
-        wanted = {"name": name, "budget_s": None if budget is None else parse_time_s(budget)}
-        wanted |= {"max_configurations": configurations, "may_reorder": may_reorder}
-        tune_script(script, opened, wanted, is_module=module, as_json=as_json)
+        of_script: dict[str, Any] = {"name": name, "budget_s": None if budget is None else parse_time_s(budget)}
+        of_script |= {"max_configurations": configurations, "may_reorder": may_reorder}
+        tune_script(script, opened, of_script, is_module=module, as_json=as_json)
         return
     if resume is not None:
         others = {

@@ -1,6 +1,5 @@
 """A search on the run page: what was tried so far, then the winner and how it was found."""
 
-import shlex
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.opened_search import read_search
-from pipeline_lab.tuning.script_result import ScriptTuning, read_fix
+from pipeline_lab.tuning.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe
 from pipeline_lab.tuning.space import START
@@ -48,7 +47,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 def offer_fix(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Link a watched script to the change that was proved and raced for it, or say how to find one."""
     script = str(record.environment.get("command") or "")
-    if not script or not folder.recipe.is_file():
+    if not script or "watched" not in record.tags or not folder.recipe.is_file():
         return
     found = next((each for each in fixes_of(store, record.id)), None)
     if found is not None:
@@ -65,18 +64,6 @@ def fixes_of(store: RunStore, run_id: str) -> list[str]:
     searches = (each for each in store.runs() if each.kind is RunKind.TUNE and is_script_tune(each.options or {}))
     fixes = ((each.id, read_fix(store.folder(each.id))) for each in searches)
     return [search for search, fix in fixes if fix is not None and Path(fix.run).name == run_id]
-
-
-def write_fix_command(script: str, run_id: str) -> str:
-    """Return the command that finds what to change in a watched script.
-
-    Args:
-        script: Its command line.
-        run_id: The run that recorded it.
-    """
-    is_module, words = script.startswith("-m "), shlex.split(script.removeprefix("-m "))
-    own = f" -- {shlex.join(words[1:])}" if words[1:] else ""
-    return f"pipeline-lab fix {'-m ' if is_module else ''}{shlex.quote(words[0])} --run {run_id}{own}"
 
 
 @st.fragment(run_every=live.REDRAW_S)
