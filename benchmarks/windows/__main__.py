@@ -21,7 +21,6 @@ from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.figures.chart_list import CHARTS
-from pipeline_lab.figures.theme import Mode
 from tests.support.long_run import LongRun
 
 LATER = 10
@@ -61,7 +60,7 @@ def measure(folder: Path, windows: int) -> Iterator[str]:
     yield f"{timed(lambda: SavedDiagnosis(path).load())[0]:.2f}"
     diagnosis = SavedDiagnosis(path).load()
     assert diagnosis is not None, "nothing was saved"
-    yield f"{timed(lambda: [chart.draw(diagnosis, Mode.LIGHT) for chart in CHARTS])[0]:.1f}"
+    yield f"{timed(lambda: [chart.draw(diagnosis, 'light') for chart in CHARTS])[0]:.1f}"
     yield f"{timed(lambda: build_index(path, diagnosis, _made(folder / 'index')))[0]:.1f}"
     yield f"{sum(file.stat().st_size for file in run.folder.analysis.rglob('*')) / 1e6:.1f}"
     fold = RunFold(run.folder)
