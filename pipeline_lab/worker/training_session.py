@@ -35,6 +35,7 @@ from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.course import Course, EvaluationPasses, is_due
 from pipeline_lab.worker.train.loops import make_loop, make_steps
+from pipeline_lab.worker.train.loss_scale import tell_loss_scale
 from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
 from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer
 from pipeline_lab.workloads.workload import Workload
@@ -165,6 +166,8 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
             if has_files_of_its_own(job.options.pipeline):
                 ending.join()  # two pipelines cannot write one cache
             loop.run(trainer.distribute(data.training()), follow)
+        for sentence in tell_loss_scale(trainer.weights(), course.steps, is_asynchronous=device.is_asynchronous):
+            job.log.write(NoteEvent(sentence))
         if not job.stop.is_set:
             job.enter("finishing")
 

@@ -61,6 +61,11 @@ class Course:
         self._away_since_ns: int | None = None
         self.needs_new_pipeline = False
 
+    @property
+    def steps(self) -> int:
+        """Steps so far, warm-up included."""
+        return self._step
+
     def next_steps(self, most: int) -> int:
         """Return how many steps the next call takes, ``most`` at most; 0 to end the loop."""
         warmup = self._training.warmup_steps
