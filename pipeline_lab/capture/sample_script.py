@@ -82,7 +82,10 @@ class SampleReader:
         if self._keys.index(key) != self._request.use:
             return
         self._is_reading = True
-        self.sample = _with_others(read_sample(dataset, self._request), dataset, self._request, self._begun)
+        found = _with_others(read_sample(dataset, self._request), dataset, self._request, self._begun)
+        is_plain = self._request.is_seeded and not self._request.in_order and not self._request.texts
+        # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
+        self.sample = replace(found, stages=tuple(_stages(dataset))) if is_plain else found
         raise Reached
 
 
@@ -112,9 +115,7 @@ def read_sample(dataset: Any, request: SampleRequest) -> Sample:
         rows.append(dict(examples))
         ended.append(has_ended)
     values.write()
-    is_plain = request.is_seeded and not request.in_order and not request.texts
-    stages = tuple(_stages(dataset)) if is_plain else ()  # nobody asks for those of others
-    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes), stages)
+    return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes))
 
 
 def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int) -> Sample:
@@ -143,7 +144,7 @@ def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int
     for number, (note, each) in enumerate(ends):
         places = tuple(_places_of(note))
         if number in request.numbers or not set(request.others).isdisjoint(places):
-            others.append(replace(read_sample(each, short), stages=(), places=places, number=number))
+            others.append(replace(read_sample(each, short), places=places, number=number))
     return replace(found, others=tuple(others), made=len(ends))
 
 

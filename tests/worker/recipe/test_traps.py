@@ -112,7 +112,7 @@ def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
 
 def test_a_line_that_makes_several_datasets_is_proved_for_each(fix: FixScript) -> None:
     found = fix("helper")
-    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache"}
+    assert set(proposed(found)) == {"prefetch", "parallel-map"}
     assert left(found)["batch-first"].startswith("The dataset that train.py:5 makes would change too: Element 1 ")
 
 

@@ -101,11 +101,12 @@ ds = ds.batch(4)
 
 HELPER = HEAD + """
 def load(count, function):
-    return tf.data.Dataset.range(count).map(function).batch(8)  # one line, two datasets
+    return tf.data.Dataset.range(count).shuffle(16).map(function).batch(8)  # one line, two datasets
 
 
 ds = load(64, lambda number: number * 3)
 held_out = load(32, lambda number: number - tf.reduce_sum(number))
+again = ds.take(2)  # reads on where the shuffle draws
 """ + LOOP  # fmt: skip
 
 SCRIPTS = {
