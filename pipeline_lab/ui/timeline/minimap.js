@@ -63,6 +63,10 @@ Object.assign(Timeline.prototype, {
       return at > this.drawnStart && at < this.drawnEnd ? "move" : "new"
     }
     let drag = null
+    map.addEventListener("mousedown", (event) => {  // the keys go on working
+      event.preventDefault()
+      this.scroller.focus({ preventScroll: true })
+    })
     map.addEventListener("pointerdown", (event) => {
       if (event.button) return
       map.setPointerCapture(event.pointerId)
