@@ -147,15 +147,13 @@ class CompiledFunction(Generic[P, R]):
 
 
 def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape:
-    """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read.
-
-    For an array this is where its object lies: asking it for its memory takes longer than many a call.
-    """
+    """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read."""
     if isinstance(argument, np.ndarray):
         if not (argument.flags.c_contiguous and argument.dtype.isnative):
             argument = np.ascontiguousarray(argument, argument.dtype.newbyteorder("="))
             copies.append(argument)
-        numbers.append(id(argument))
+        numbers.append(argument.ctypes.data)
+        numbers.extend(argument.shape)
         return f"{argument.dtype.char}{argument.ndim}"
     if isinstance(argument, tuple):
         return tuple([_flatten(part, numbers, copies) for part in argument])
@@ -167,16 +165,19 @@ _NUMBER = "-"
 
 
 def _flat(kinds: Shape) -> Iterator[str]:
-    """Yield the kind of each number that stands for arguments."""
+    """Yield the kinds of the numbers that stand for arguments: of an array where it lies, then its lengths."""
     for kind in kinds:
         if isinstance(kind, tuple):
             yield from _flat(kind)
-        else:
+        elif kind == _NUMBER:
             yield kind
+        else:
+            yield kind[0]
+            yield from _NUMBER * int(kind[1:])
 
 
 def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -> bytes:
-    """Return the machine code of a function that takes numbers alone: where arrays are, and where to write results."""
+    """Return the machine code of a function that takes numbers alone: where arrays lie, lengths, where to write results."""
     import numba
     from llvmlite import binding
     from numba.core import compiler, registry
@@ -187,15 +188,15 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
     body = [f"result = function({', '.join([_written(kind, names) for kind in kinds])})"]
     body += [f"out[{number}] = {result}" for number, result in enumerate(results) if function.results]
     head = f"def entry({', '.join([f'a{number}' for number in range(len(flat))])}, out):"
-    scope = {_name(kind): _reader(kind) for kind in flat if kind != _NUMBER} | {"function": function.dispatcher}
+    scope: dict[str, Any] = {"function": function.dispatcher, "carray": numba.carray}
     exec("\n    ".join([head, *body]), scope)  # noqa: S102 (all of it is written here)
-    place = numba.types.CPointer(numba.int64)
+    places = {kind: numba.types.CPointer(numba.from_dtype(np.dtype(kind))) for kind in {*flat, "q"} - {_NUMBER}}
     flags = compiler.Flags()
     flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     typing, target = registry.cpu_target.typing_context, registry.cpu_target.target_context
     typing.refresh()
     target.refresh()
-    taken = (*[numba.int64 if kind == _NUMBER else place for kind in flat], place)
+    taken = (*[places.get(kind, numba.int64) for kind in flat], places["q"])
     made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
     text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
     module = binding.parse_assembly(
@@ -208,44 +209,10 @@ def _written(kind: Shape, names: Iterator[str]) -> str:
     """Write an argument of the function in terms of the numbers that stand for it."""
     if isinstance(kind, tuple):
         return f"({', '.join([_written(part, names) for part in kind])},)"
-    return next(names) if kind == _NUMBER else f"{_name(kind)}({next(names)})"
-
-
-def _name(kind: str) -> str:
-    """Name the function that reads an array of a kind, whose letter may be ``?``."""
-    return f"read_{ord(kind[0])}_{kind[1:]}"
-
-
-_DATA = object.__basicsize__ // 8
-_SHAPE = _DATA + 2
-"""Where an array's object tells of its memory and its lengths, in words: this is part of NumPy's binary interface."""
-
-
-@cache
-def _reader(kind: str) -> Any:
-    """Return the compiled function that turns the place of an array's object into the array."""
-    import numba
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def at(_context: Any, address: Any) -> Any:
-        def write(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            return builder.inttoptr(values[0], cgutils.voidptr_t)
-
-        return numba.types.voidptr(address), write
-
-    lengths = int(kind[1:])
-    lines = (
-        "def read(place):",
-        f"    words = carray(place, ({_SHAPE + 1},))",
-        f"    lengths = carray(at(words[{_SHAPE}]), ({lengths},), int64)",
-        f"    shape = ({', '.join([f'lengths[{axis}]' for axis in range(lengths)])},)",
-        f"    return carray(at(words[{_DATA}]), shape, number)",
-    )
-    scope = {"carray": numba.carray, "at": at, "number": np.dtype(kind[0]).type, "int64": np.int64}
-    exec("\n".join(lines), scope)  # noqa: S102
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(scope["read"])
+    if kind == _NUMBER:
+        return next(names)
+    place, lengths = next(names), [next(names) for _ in range(int(kind[1:]))]
+    return f"carray({place}, ({', '.join(lengths)},))"
 
 
 _ENTRY = "pipeline_lab_entry"

@@ -99,13 +99,14 @@ def _predict_script(folder: "RunFolder", texts: list[str], *, can_skip: bool, as
         OptionsError: A change is none, or applies nowhere.
     """
     from pipeline_lab.advice.recorded_options import options_of
+    from pipeline_lab.advice.script.script_edits import Assumed
     from pipeline_lab.advice.script.script_forecasts import (
         forecast_changes,
         measure_script,
         recipe_of,
         write_script_forecast,
     )
-    from pipeline_lab.advice.script.script_model import Assumed, lay_out, predict_change
+    from pipeline_lab.advice.script.script_model import lay_out, predict_change
     from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.pipeline.written_changes import parse_change

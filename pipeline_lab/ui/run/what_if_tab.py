@@ -17,8 +17,9 @@ from pipeline_lab.advice.option_edits import (
     with_whole_batches,
 )
 from pipeline_lab.advice.recorded_options import options_of
+from pipeline_lab.advice.script.script_edits import Assumed
 from pipeline_lab.advice.script.script_forecasts import forecast_changes, measure_script, recipe_of
-from pipeline_lab.advice.script.script_model import Assumed, lay_out
+from pipeline_lab.advice.script.script_model import lay_out
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.results import Diagnosis

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -182,7 +182,7 @@ def _held_until(event: Any, batch: Batch) -> Batch:
         with tf.compat.v1.colocate_with(value), tf.control_dependencies([event]):
             return tf.identity(value)
 
-    return tf.nest.map_structure(held, batch, expand_composites=True)
+    return cast(Batch, tf.nest.map_structure(held, batch, expand_composites=True))
 
 
 def _ns(seconds: float) -> int:
