@@ -92,7 +92,7 @@ def _add_window(figure: go.Figure, gaps: IdleGaps, strips_px: int, named: set[st
         height=figure.layout.height + below,
         yaxis_domain=[below / whole, 1],
         xaxis_anchor="y",
-        yaxis2={"domain": [0, WINDOW_HEIGHT / whole], "visible": False, "range": [-0.5, 0.5]},
+        yaxis2={"title": {"text": ""}, "domain": [0, WINDOW_HEIGHT / whole], "visible": False, "range": [-0.5, 0.5]},
         xaxis2={
             "anchor": "y2",
             "title": {"text": f"One recorded window ({unit[1]})"},

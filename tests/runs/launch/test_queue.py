@@ -14,8 +14,8 @@ from tests.support.patience import until
 
 HOLD = """
 import sys, time
-from pipeline_lab.runs.launch.queue import MeasurementLock, Turn
-turn, lock = Turn("dead"), MeasurementLock()
+from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn
+turn, lock = QueueTurn("dead"), MeasurementLock()
 assert turn.has_come(lock)
 print("holds", flush=True)
 time.sleep(600)
