@@ -64,6 +64,7 @@ class SampleReader:
         self.sample: Sample | None = None
         self._is_reading = False
         self._begun = take_number()
+        gc.freeze()  # what is there already is none of the script's, and there is much of it to look through
 
     def note(self, dataset: Any, key: object) -> None:
         """Note that a dataset is about to be read.
@@ -129,10 +130,14 @@ def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int
     """
     if not request.others and not request.numbers:
         return found
+    import tensorflow as tf
+
     from pipeline_lab.worker.recipe.notes import NOTE, Note, note_of
 
     gc.collect()
-    live = [each for each in gc.get_objects() if _is_dataset(each) and isinstance(vars(each).get(NOTE), Note)]
+    kind = tf.data.Dataset  # by its bases: an abstract class takes long to ask about each of a million objects
+    datasets = [each for each in gc.get_objects() if kind in type(each).__mro__]
+    live = [each for each in datasets if isinstance(vars(each).get(NOTE), Note)]
     taken = {id(below) for each in live for below in each._inputs()} | {id(each) for each in _behind(dataset)}
     ends = [(note_of(each), each) for each in live if id(each) not in taken]
     ends = [end for end in ends if end[0].graph is None and _made_as(end[0]) > begun]
@@ -155,12 +160,6 @@ def _places_of(note: Any) -> Iterator[str]:
     for each in note.upstream():
         if each.site is not None:
             yield str(write_site(each.site, each.method).place)
-
-
-def _is_dataset(value: Any) -> bool:
-    import tensorflow as tf
-
-    return issubclass(type(value), tf.data.Dataset)
 
 
 def _behind(dataset: Any) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """What the process with TensorFlow reads of a script."""
 
 import contextlib
+import gc
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -41,5 +42,6 @@ def _as_in_a_process_of_its_own() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.unfreeze()
         tf.random.set_seed(None)
         wrapping.ledger, sys.modules["__main__"], sys.argv[:], sys.path[:] = kept
