@@ -24,7 +24,7 @@ SEVERAL = ";"
 
 
 @dataclass(frozen=True)
-class ScriptArm:
+class AlternatingArm:
     """A pipeline that takes turns.
 
     Attributes:
@@ -138,7 +138,7 @@ def _short(spec: Any) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def open_arm(name: str, dataset: Any, stop: StopRequest) -> ScriptArm:
+def open_arm(name: str, dataset: Any, stop: StopRequest) -> AlternatingArm:
     """Begin to read an arm's dataset, again and again where it ends."""
     with inside():
         endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
@@ -149,7 +149,7 @@ def open_arm(name: str, dataset: Any, stop: StopRequest) -> ScriptArm:
         endless = endless.with_options(options)
         iterator = iter(endless)
     buffers = Buffers(iterator)
-    return ScriptArm(name, endless, iterator, buffers, Resting(buffers, stop))
+    return AlternatingArm(name, endless, iterator, buffers, Resting(buffers, stop))
 
 
 def _gets_prefetch(dataset: Any) -> bool:

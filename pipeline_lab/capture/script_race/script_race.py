@@ -9,7 +9,13 @@ from typing import Any
 
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
-from pipeline_lab.capture.script_race.raced_arms import ScriptArm, fill_caches, find_candidates, make_datasets, open_arm
+from pipeline_lab.capture.script_race.raced_arms import (
+    AlternatingArm,
+    fill_caches,
+    find_candidates,
+    make_datasets,
+    open_arm,
+)
 from pipeline_lab.capture.script_race.switching import dataset_of, exchange, inside
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
@@ -58,7 +64,7 @@ class ScriptRace:
         self._folder, self._options, self._log, self._stop = folder, options, log, stop
         self._clock = Clock()
         self._course: RaceCourse | None = None
-        self._steps: Iterator[ScriptArm] | None = None
+        self._steps: Iterator[AlternatingArm] | None = None
         self._thread = 0
         self._key: object = None
         self._current: weakref.ref[Any] | None = None
@@ -142,7 +148,7 @@ class ScriptRace:
         self._steps = self._race(datasets, LoadMeter(find_gpu(device.ordinal)))
         mark_running(self._folder)
 
-    def _race(self, datasets: list[Any], meter: LoadMeter) -> Iterator[ScriptArm]:
+    def _race(self, datasets: list[Any], meter: LoadMeter) -> Iterator[AlternatingArm]:
         """Yield the arm of each call of the script; every time it goes on, the call is over."""
         arms = [open_arm(*each, self._stop) for each in zip(self._options.arm_names, datasets, strict=True)]
         self._log.write(PhaseEvent("warmup"))
@@ -151,14 +157,14 @@ class ScriptRace:
         self._log.write(PhaseEvent("racing"))
         with closing(TableWriter(self._folder.blocks, BLOCKS)) as table:
             course = self._course = RaceCourse(RaceJob(self._options, self._log, self._stop, table))
-            ran_last: ScriptArm | None = None
+            ran_last: AlternatingArm | None = None
             for turn in course.turns():
                 if ran_last is not None:
                     ran_last.resting.rest()
                 ran_last = arms[turn.arm]
                 course.enter(turn, (yield from self._run_block(ran_last, meter)))
 
-    def _warm_up(self, arm: ScriptArm, dataset: Any) -> Iterator[ScriptArm]:
+    def _warm_up(self, arm: AlternatingArm, dataset: Any) -> Iterator[AlternatingArm]:
         """Compile, fill shuffle buffer and caches, let the autotuner settle."""
         limit_s = self._options.warmup_seconds
         deadline_s = time.monotonic() + limit_s
@@ -177,7 +183,7 @@ class ScriptRace:
         arm.resting.begin(step_s)
         arm.resting.rest()
 
-    def _run_block(self, arm: ScriptArm, meter: LoadMeter) -> Generator[ScriptArm, None, Block]:
+    def _run_block(self, arm: AlternatingArm, meter: LoadMeter) -> Generator[AlternatingArm, None, Block]:
         """Yield the arm until its block is complete, and return the block; one that a new loop cuts begins again."""
         drained = arm.drain()
         for _ in range(MOST_INTERRUPTIONS):

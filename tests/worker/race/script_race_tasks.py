@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.script_race import script_race
-from pipeline_lab.capture.script_race.raced_arms import ScriptArm, open_arm
+from pipeline_lab.capture.script_race.raced_arms import AlternatingArm, open_arm
 from pipeline_lab.capture.script_race.script_race import RaceOverError, ScriptRace
 from pipeline_lab.capture.script_race.switching import switched_by
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
@@ -31,7 +31,7 @@ def _as_asked(words: dict[str, str] | None, name: str) -> dict[str, str] | None:
     return words and {key.replace(name, "train.py"): text.replace(name, "train.py") for key, text in words.items()}
 
 
-def _prefetched(arm: ScriptArm) -> list[float | str]:
+def _prefetched(arm: AlternatingArm) -> list[float | str]:
     """Return the depths of an arm's prefetches, in batches."""
     return [
         "tuned" if may_change(parameter) else parameter.value
@@ -57,7 +57,7 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
         run = RunStore(Path(folder) / "store").create(options, options.source)
         race = ScriptRace(run, options, EventLog(run.events), StopRequest())
         seen: dict[str, Any] = {"__name__": "__main__"}
-        arms: list[ScriptArm] = []
+        arms: list[AlternatingArm] = []
         came_to_its_end = False
         with (
             switched_by(race),
