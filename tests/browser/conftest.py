@@ -115,6 +115,10 @@ class Server:
             return answer.status, answer.read()
 
 
+ENDING_S = 60.0
+"""Time for a server to end by itself before it is killed."""
+
+
 @contextmanager
 def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator[Server]:
     """Start ``streamlit run app.py`` with everything it writes inside a folder, and end all that it started."""
@@ -136,7 +140,11 @@ def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator
         yield Server(url, RunStore(folder / "profiles"), time.monotonic() - start)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE_S)
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:  # seen once, with a live page open
+            process.kill()
+            process.wait(PATIENCE_S)
         log.close()
 
 
