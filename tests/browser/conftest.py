@@ -115,10 +115,6 @@ class Server:
             return answer.status, answer.read()
 
 
-ENDING_S = 60.0
-"""Time for a server to end by itself before it is killed."""
-
-
 @contextmanager
 def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator[Server]:
     """Start ``streamlit run app.py`` with everything it writes inside a folder, and end all that it started."""
@@ -140,11 +136,7 @@ def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator
         yield Server(url, RunStore(folder / "profiles"), time.monotonic() - start)
     finally:
         process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(ENDING_S)
-        except subprocess.TimeoutExpired:  # seen once, with a live page open
-            process.kill()
-            process.wait(PATIENCE_S)
+        process.wait(PATIENCE_S)
         log.close()
 
 
