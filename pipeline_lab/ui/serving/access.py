@@ -71,9 +71,12 @@ class OwnOrigins:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        is_foreign = scope["type"] == "websocket" and "origin" in headers and not is_own_origin(headers)
+        is_foreign = scope["type"] == "websocket" and _is_foreign(Headers(scope=scope))
         await (WebSocketClose(1008) if is_foreign else self._app)(scope, receive, send)
+
+
+def _is_foreign(headers: Headers) -> bool:
+    return "origin" in headers and not is_own_origin(headers)
 
 
 def is_own_origin(headers: Headers) -> bool:

@@ -1,13 +1,17 @@
 """The app is found by Streamlit, and looks the same from a checkout and from an installed package."""
 
 import tomllib
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from starlette.applications import Starlette
 from streamlit import config
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pipeline_lab.figures.theme import THEMES
+from pipeline_lab.ui.serving.access import middleware
 from pipeline_lab.ui.serving.server import CONFIG, SCRIPT, streamlit_config
+from tests.support.asgi import finish
 from tests.ui.conftest import run_function
 
 ROOT = Path(__file__).parents[3]
@@ -17,6 +21,27 @@ def test_streamlit_finds_the_app_in_the_file():
     found = discover_asgi_app(ROOT / "app.py")
     assert found.is_asgi_app
     assert SCRIPT.is_file()
+
+
+def test_the_server_can_start_and_stop_the_app_through_what_requests_pass():
+    done, sent, asked = [], [], iter(["lifespan.startup", "lifespan.shutdown"])
+
+    @asynccontextmanager
+    async def lifespan(_):
+        done.append("started")
+        yield
+        done.append("stopped")
+
+    async def receive():
+        return {"type": next(asked)}
+
+    async def send(message):
+        sent.append(message["type"])
+
+    scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+    finish(Starlette(middleware=middleware(), lifespan=lifespan)(scope, receive, send))
+    assert done == ["started", "stopped"]
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 def test_the_checkouts_settings_are_the_packages():
