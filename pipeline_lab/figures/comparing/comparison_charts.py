@@ -1,6 +1,6 @@
 """Runs side by side: shared axes for what they did, differences drawn as differences, and the stages of their pipelines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -35,24 +35,7 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
     figure = rows_figure(
         f"Time per {found[0][1].per} against the baseline", mode, "Difference (%; left is faster)", len(found)
     )
-    figure.add_scatter(
-        x=percent,
-        y=[label for label, _ in found],
-        mode="markers",
-        marker={"size": 11, "color": color("busy", mode)},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": np.subtract(high, percent),
-            "arrayminus": np.subtract(percent, low),
-            "color": color("busy", mode),
-            "thickness": 2,
-            "width": 6,
-        },
-        text=[f"{format_percent(a)} to {format_percent(b)}" for a, b in zip(low, high, strict=True)],
-        hovertemplate="%{y}: %{x:.3g} %, interval %{text}<extra></extra>",
-        showlegend=False,
-    )
+    add_intervals(figure, [label for label, _ in found], percent, low, high, mode)
     mark_zero(figure, mode)
     label, best = min(found, key=lambda one: one[1].percent)
     more = "less" if best.percent < 0 else "more"
@@ -203,6 +186,38 @@ def add_bars(
         name=name,
         marker={"color": color(category, mode), "line": {"width": 0}},
         hovertemplate=f"%{{y}}: {name} %{{x:.3g}} {unit}<extra></extra>",
+    )
+
+
+def add_intervals(
+    figure: go.Figure,
+    labels: Sequence[str],
+    values: Sequence[float] | FloatArray,
+    low: Sequence[float] | FloatArray,
+    high: Sequence[float] | FloatArray,
+    mode: Mode,
+    unit: str = "%",
+    name: str | None = None,
+) -> None:
+    """Draw a value for each row, with its interval; a name puts them into the legend."""
+    figure.add_scatter(
+        x=values,
+        y=labels,
+        mode="markers",
+        marker={"size": 11, "color": color("busy", mode)},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": np.subtract(high, values),
+            "arrayminus": np.subtract(values, low),
+            "color": color("busy", mode),
+            "thickness": 2,
+            "width": 6,
+        },
+        text=[f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True)],
+        hovertemplate=f"%{{y}}: %{{x:.3g}} {unit}, interval %{{text}}<extra></extra>",
+        name=name,
+        showlegend=name is not None,
     )
 
 

@@ -11,7 +11,7 @@ from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
-from pipeline_lab.figures.comparing.comparison_charts import add_bars, mark_zero, rows_figure
+from pipeline_lab.figures.comparing.comparison_charts import add_bars, add_intervals, mark_zero, rows_figure
 from pipeline_lab.figures.comparing.overlaid_runs import CANDIDATES, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import AnyRace
@@ -37,23 +37,7 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
     percent, low, high = (
         np.array([100 * (getattr(result, name) - 1) for _, result in found]) for name in ("ratio", "low", "high")
     )
-    figure.add_scatter(
-        x=percent,
-        y=[label for label, _ in found],
-        mode="markers",
-        marker={"size": 11, "color": color("busy", mode)},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": high - percent,
-            "arrayminus": percent - low,
-            "color": color("busy", mode),
-            "thickness": 2,
-            "width": 6,
-        },
-        hovertemplate="%{y}: %{x:.3g} %<extra></extra>",
-        showlegend=False,
-    )
+    add_intervals(figure, [label for label, _ in found], percent, low, high, mode)
     best, (label, result) = int(np.argmin(percent)), found[int(np.argmin(percent))]
     more = "less" if result.ratio < 1 else "more"
     say(

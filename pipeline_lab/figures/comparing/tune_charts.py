@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparing.comparison_charts import rows_figure
+from pipeline_lab.figures.comparing.comparison_charts import add_intervals, rows_figure
 from pipeline_lab.figures.theme import Mode, add_note, color, end_axis, new_figure, say
 from pipeline_lab.tuning.history import Proposed, Raced, rank_configurations
 from pipeline_lab.tuning.importance import find_effects
@@ -44,23 +44,8 @@ def search_places(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | U
         if place.ratio is not None and place.low is not None and place.high is not None
     ]
     if known:
-        figure.add_scatter(
-            x=[ratio for _, ratio, _, _ in known],
-            y=[label for label, _, _, _ in known],
-            name="raced, with its interval",
-            mode="markers",
-            marker={"size": 11, "color": color("busy", mode)},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [high - ratio for _, ratio, _, high in known],
-                "arrayminus": [ratio - low for _, ratio, low, _ in known],
-                "color": color("busy", mode),
-                "thickness": 2,
-                "width": 6,
-            },
-            hovertemplate="%{y}: %{x:.3g} times<extra></extra>",
-        )
+        labels_known, ratios, low, high = zip(*known, strict=True)
+        add_intervals(figure, labels_known, ratios, low, high, mode, "times", "raced, with its interval")
     unsure = [
         (label, place.ratio)
         for label, place in zip(labels, shown, strict=True)
