@@ -3,6 +3,7 @@
 ``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` distinguishes the two.
 """
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
@@ -67,13 +68,13 @@ class RaceRules(Options):
         return self
 
     @property
+    @abstractmethod
     def arm_names(self) -> tuple[str, ...]:
         """Names of the arms, the baseline first."""
-        raise NotImplementedError
 
     @property
-    def arm_count(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def arm_count(self) -> int: ...
 
     def predicted_ratio(self, arm: int) -> float | None:
         """Return what was predicted of an arm, None where nobody did; 0 is the baseline."""

@@ -1,5 +1,6 @@
 """The options of a search for a better pipeline: where it starts, what it may spend, what it must respect."""
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -37,13 +38,13 @@ class SearchRules(Options):
     labels: ClassVar = {"block_steps": "Steps per block", "margin_percent": "Matters from (%)"}
 
     @property
-    def label(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def label(self) -> str: ...
 
     @property
+    @abstractmethod
     def start_label(self) -> str:
         """What the search starts from."""
-        raise NotImplementedError
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2) + "\n"

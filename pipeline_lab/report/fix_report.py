@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
 
 from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.chart_list import RACE_CHARTS, TUNE_CHARTS
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
-from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import notes_of
-from pipeline_lab.report.tune_report import about_search, answer_search, search_tables, trials_table, tried_table
+from pipeline_lab.report.tune_report import SearchReport, about_search, answer_search, trials_table, tried_table
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script_result import ScriptTuning, WrittenFix
 from pipeline_lab.tuning.search_result import describe
@@ -22,20 +18,8 @@ OF_SCRIPTS = ("search-places", "search-history")
 
 
 @dataclass(frozen=True)
-class FixReport:
-    """A report of a search for better input of a script.
-
-    Attributes:
-        tuning: What is reported on.
-        notes: Words of the report's author, beside the search's own notes.
-    """
-
-    tuning: ScriptTuning
-    notes: str = ""
-
-    @property
-    def slug(self) -> str:
-        return slug(self.tuning.id or self.tuning.name)
+class FixReport(SearchReport[ScriptTuning]):
+    """A report of a search for better input of a script."""
 
     def content(self) -> Content:
         tuning = self.tuning
@@ -55,12 +39,6 @@ class FixReport:
                 Section("Trials", (trials_table(tuning),)),
             ),
         )
-
-    def document(self) -> dict[str, Any]:
-        return self.tuning.to_json()
-
-    def tables(self) -> dict[str, pa.Table]:
-        return search_tables(self.tuning)
 
 
 def _answer(tuning: ScriptTuning) -> Answer:

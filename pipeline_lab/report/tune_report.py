@@ -1,7 +1,8 @@
 """The report of a search: who won and by how much, the winner's options and source, what was tried and why."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -51,21 +52,46 @@ TRIAL_TABLE = pa.schema(
 """One row per run or race that was measured."""
 
 
+Search = TypeVar("Search", bound=RecordedSearch)
+
+
 @dataclass(frozen=True)
-class TuneReport:
-    """A report of a search.
+class SearchReport(ABC, Generic[Search]):
+    """A report of a search, whatever it starts from.
 
     Attributes:
         tuning: What is reported on.
         notes: Words of the report's author, beside the search's own notes.
     """
 
-    tuning: Tuning
+    tuning: Search
     notes: str = ""
 
     @property
     def slug(self) -> str:
         return slug(self.tuning.id or self.tuning.name)
+
+    @abstractmethod
+    def content(self) -> Content: ...
+
+    def document(self) -> dict[str, Any]:
+        return self.tuning.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return what raced and what was measured, a row each."""
+        raced = [step for step in self.tuning.steps if isinstance(step, Raced)]
+        standings = [
+            {"round": step.round, "leader": step.leader, **vars(each)} for step in raced for each in step.standings
+        ]
+        return {
+            "standings": build_table(standings, STANDING_TABLE),
+            "trials": build_table([vars(trial) for trial in self.tuning.trials], TRIAL_TABLE),
+        }
+
+
+@dataclass(frozen=True)
+class TuneReport(SearchReport[Tuning]):
+    """A report of a search that starts from options."""
 
     def content(self) -> Content:
         tuning = self.tuning
@@ -88,24 +114,6 @@ class TuneReport:
                 Section("Trials", (trials_table(tuning),)),
             ),
         )
-
-    def document(self) -> dict[str, Any]:
-        return self.tuning.to_json()
-
-    def tables(self) -> dict[str, pa.Table]:
-        return search_tables(self.tuning)
-
-
-def search_tables(tuning: RecordedSearch) -> dict[str, pa.Table]:
-    """Return what raced and what was measured, a row each."""
-    raced = [step for step in tuning.steps if isinstance(step, Raced)]
-    standings = [
-        {"round": step.round, "leader": step.leader, **vars(each)} for step in raced for each in step.standings
-    ]
-    return {
-        "standings": build_table(standings, STANDING_TABLE),
-        "trials": build_table([vars(trial) for trial in tuning.trials], TRIAL_TABLE),
-    }
 
 
 def about_search(tuning: RecordedSearch) -> tuple[tuple[str, str], ...]:

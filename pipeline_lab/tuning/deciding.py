@@ -4,6 +4,7 @@ Races decide which configuration wins. A separate race measures what the winner 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -201,7 +202,7 @@ class HasName(Protocol):
 Arm = TypeVar("Arm", bound=HasName)
 
 
-class Deciding(Generic[Arm, Runs]):
+class Deciding(ABC, Generic[Arm, Runs]):
     """What races say of the arms of one search, and the current leader.
 
     Args:
@@ -235,13 +236,13 @@ class Deciding(Generic[Arm, Runs]):
         """What seemed best of those of the last race that it was too short for."""
         self._meeting = Meeting[Runs](options, trials, store, self.budget, self.make_race)
 
+    @abstractmethod
     def make_race(self, leader: Runs, challengers: Sequence[Runs], rules: dict[str, Any]) -> AnyRace:
         """Return the options of a race; see :data:`MakeRace`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def runs(self, arm: Arm) -> Runs:
         """Return what runs for an arm."""
-        raise NotImplementedError
 
     def screens(self, arm: Arm) -> Runs:
         """Return what runs for an arm in a race that only has to choose."""
@@ -251,9 +252,9 @@ class Deciding(Generic[Arm, Runs]):
         """Return an arm that raced, by its name."""
         return self._known[name]
 
+    @abstractmethod
     def cost(self, name: str) -> tuple[float, ...]:
         """Return what an arm costs besides its time, for those that are equally fast; compared from left to right."""
-        raise NotImplementedError
 
     @property
     def margin(self) -> float:

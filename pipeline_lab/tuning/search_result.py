@@ -3,6 +3,7 @@
 ``SCHEMA_VERSION`` history of :meth:`Tuning.to_json`: 1, the first one.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -176,7 +177,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RecordedSearch(Displayed):
+class RecordedSearch(Displayed, ABC):
     """What searches have in common, whatever they start from.
 
     Attributes:
@@ -261,9 +262,9 @@ class RecordedSearch(Displayed):
             "trials": [asdict(trial) for trial in self.trials],
         }
 
+    @abstractmethod
     def _winner_json(self) -> dict[str, Any]:
         """Return what is known of the winner by itself."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
