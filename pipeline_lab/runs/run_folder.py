@@ -117,9 +117,8 @@ def read_record(folder: RunFolder) -> RunRecord:
         StoreError: There is no record, or it is damaged.
     """
     try:
-        path = os.path.join(folder.path, RECORD)  # noqa: PTH118 (lists ask for thousands)
-        found = os.stat(path)  # noqa: PTH116
-        record = _parse_record(path, (found.st_ino, found.st_size, found.st_mtime_ns))
+        found = folder.record.stat()
+        record = _parse_record(folder.record, (found.st_ino, found.st_size, found.st_mtime_ns))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
     if record.status.state.is_live and (reason := _find_loss(folder, record.status)):
@@ -128,11 +127,10 @@ def read_record(folder: RunFolder) -> RunRecord:
 
 
 @lru_cache(maxsize=100_000)
-def _parse_record(path: str, _version: tuple[int, int, int]) -> RunRecord:
+def _parse_record(path: Path, _version: tuple[int, int, int]) -> RunRecord:
     """Read a record again only when its file changes, so that long lists of runs open at once."""
-    file = Path(path)
-    record = RunRecord.from_json(file.read_text(encoding="utf-8"))
-    return replace(record, id=file.parent.name)  # also for a run that was copied or renamed by hand
+    record = RunRecord.from_json(path.read_text(encoding="utf-8"))
+    return replace(record, id=path.parent.name)  # also for a run that was copied or renamed by hand
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:

@@ -87,7 +87,7 @@ class RunStore:
                 f"{run_id[:80]!r} is not a run id; `pipeline-lab runs list` and the Runs page show the ids."
             )
         for root in filter(None, (self.root, self.samples)):
-            if os.path.isfile(os.path.join(root, run_id, RECORD)):  # noqa: PTH113, PTH118 (lists ask for thousands)
+            if (root / run_id / RECORD).is_file():
                 return RunFolder(root / run_id)
         raise StoreError(
             f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` and the Runs page show the runs."
@@ -136,7 +136,8 @@ class RunStore:
         return own + [record for record in bundled if record.id not in taken], unreadable
 
     def is_sample(self, run_id: str) -> bool:
-        if self.samples is None or run_id not in os.listdir(self.samples):  # noqa: PTH208 (lists ask for thousands)
+        """Say whether a run is bundled; one of the store's own goes before it."""
+        if self.samples is None or not (self.samples / run_id / RECORD).is_file():
             return False
         return self.folder(run_id).path.parent == self.samples
 
@@ -296,14 +297,14 @@ def _read_all(root: Path | None) -> tuple[list[RunRecord], list[UnreadableRun]]:
     unreadable: list[UnreadableRun] = []
     if root is None or not root.is_dir():
         return records, unreadable
-    for name in sorted(os.listdir(root)):  # noqa: PTH208 (there may be thousands)
-        if name.startswith("."):
+    for entry in sorted(root.iterdir()):
+        if entry.name.startswith("."):
             continue
         try:
-            records.append(read_record(RunFolder(root / name)))
+            records.append(read_record(RunFolder(entry)))
         except StoreError as error:
-            if reason := _why_unreadable(root / name, error):
-                unreadable.append(UnreadableRun(name, reason))
+            if reason := _why_unreadable(entry, error):
+                unreadable.append(UnreadableRun(entry.name, reason))
     return records, unreadable
 
 
