@@ -119,6 +119,11 @@ class Change:
     place: SourcePlace | None = None
 
     @property
+    def is_of_training(self) -> bool:
+        """Whether it changes how the training runs; pipelines that share one training cannot differ in it."""
+        return any(isinstance(edit, SetTraining) for edit in self.edits)
+
+    @property
     def request(self) -> str:
         """How it is asked for on the command line."""
         settings = [edit for edit in self.edits if isinstance(edit, (SetArgument, SetTraining))]

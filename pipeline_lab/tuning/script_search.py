@@ -20,7 +20,7 @@ from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
 from pipeline_lab.options.race_options import ScriptRaceOptions, read_script_race
 from pipeline_lab.options.tune_options import ScriptTuneOptions
-from pipeline_lab.pipeline.changes import Change, SetTraining
+from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.run_events import PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
@@ -118,7 +118,7 @@ class ScriptSearch:
         begun_s = time.monotonic()
         found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))
         self._trials.spend(time.monotonic() - begun_s)
-        raceable = [each for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits)]
+        raceable = [each for each in found.changes if not each.is_of_training]
         arms = self._propose(found, raceable, recorded)
         if not arms:
             self._end_unraced(found, recorded)
@@ -176,7 +176,7 @@ class ScriptSearch:
         if fitting < len(arms):
             arms = [arms[0]] if fitting < 2 else arms[:fitting]
         for arm in arms:
-            ratio = _expected(arm, run)
+            ratio = _expected(arm.changes, run)
             if ratio is not None:
                 contest.promised[arm.name] = ratio
         best = min((contest.promised[arm.name] for arm in arms if arm.name in contest.promised), default=None)
@@ -198,7 +198,7 @@ class ScriptSearch:
         raced = Unavailable("Not raced: the gain is not measured.")
         gain = read_race(self._store.folder(ended.race)).candidates[0] if ended.race and ended.ratio else raced
         arm = self._contest.arm(ended.challenger)
-        unraced = [each for each in found.changes if any(isinstance(edit, SetTraining) for edit in each.edits)]
+        unraced = [each for each in found.changes if each.is_of_training]
         if not isinstance(gain, Unavailable) and ended.winner == START:
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             others = _beside(found, arm, "It was not in what raced best.")
@@ -246,8 +246,12 @@ def combine(changes: Sequence[Change], run: ScriptRun | None, most: int) -> list
     """
     if not changes:
         return []
-    alone = {id(each): _expected(ScriptArm("", (each,)), run) for each in changes}
-    order = sorted(changes, key=lambda each: 1.0 if alone[id(each)] is None else alone[id(each)] or 0.0)
+
+    def rank(chosen: Sequence[Change]) -> float:
+        ratio = _expected(chosen, run)
+        return 1.0 if ratio is None else ratio
+
+    order = sorted(changes, key=lambda each: rank([each]))
     chains = [tuple(order[:count]) for count in range(len(order) - 1, 0, -1)]
     sets = [tuple(order), *chains, *((each,) for each in order[1:])]
     arms: dict[frozenset[int], ScriptArm] = {}
@@ -255,15 +259,15 @@ def combine(changes: Sequence[Change], run: ScriptRun | None, most: int) -> list
         kept = tuple(each for each in changes if each in chosen)
         arms.setdefault(frozenset(map(id, kept)), ScriptArm("; ".join(each.request for each in kept), kept))
     whole, *others = arms.values()
-    others.sort(key=lambda arm: 1.0 if (ratio := _expected(arm, run)) is None else ratio)
+    others.sort(key=lambda arm: rank(arm.changes))
     return [whole, *others][:most]
 
 
-def _expected(arm: ScriptArm, run: ScriptRun | None) -> float | None:
+def _expected(changes: Sequence[Change], run: ScriptRun | None) -> float | None:
     """Return the time per step over the script's own that the model expects; None where it has no answer."""
     if run is None:
         return None
-    found = predict_change(run, [edit for change in arm.changes for edit in change.edits])
+    found = predict_change(run, [edit for change in changes for edit in change.edits])
     return None if isinstance(found, Unavailable) else max(0.01, 1 - found.gain_percent / 100)
 
 
@@ -273,7 +277,7 @@ def _refused(found: Fix) -> dict[str, int]:
 
 def _beside(found: Fix, arm: ScriptArm, reason: str) -> list[LeftAlone]:
     """Return the proved changes that are not in an arm."""
-    inputs = (each for each in found.changes if not any(isinstance(edit, SetTraining) for edit in each.edits))
+    inputs = (each for each in found.changes if not each.is_of_training)
     return [LeftAlone(each, reason) for each in inputs if each not in arm.changes]
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script_race.switching import inside
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.pipeline.changes import Change, SetArgument, SetTraining, are_compatible, spread
+from pipeline_lab.pipeline.changes import Change, SetArgument, are_compatible, spread
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.job_context import StopRequest
@@ -84,7 +84,7 @@ def _candidate(recipe: Recipe, text: str) -> ArmChanges:
             f"{text!r} names no change; write one such as prefetch, or train.py:41 num_parallel_calls=8."
         )
     for change in changes:
-        if any(isinstance(edit, SetTraining) for edit in change.edits):
+        if change.is_of_training:
             raise OptionsError(
                 f"{change.words} That changes the training and not its input, and all arms of a race share one training; "
                 "compare two recorded runs instead."
