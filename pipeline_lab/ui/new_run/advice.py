@@ -123,7 +123,7 @@ def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
 def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     """Return what a run measured, cached by when its diagnosis was saved."""
     from pipeline_lab.advice.recorded_options import options_of
-    from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.advice.what_if import measure_diagnosis
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.run_folder import RunFolder
@@ -131,7 +131,7 @@ def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
     if diagnosis is None or isinstance(options, Unavailable):
         return None
-    measured = measure(diagnosis, options)
+    measured = measure_diagnosis(diagnosis, options)
     return None if isinstance(measured, Unavailable) else measured
 
 

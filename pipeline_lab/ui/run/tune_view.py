@@ -14,7 +14,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
-from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe
+from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe_step
 from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
@@ -77,7 +77,7 @@ def _show_so_far(folder: RunFolder) -> None:
     meaning = "Every configuration that raced so far, with its interval, next to its prediction."
     live.show_live_picture(Picture("search-places", meaning, partial(search_places, found)))
     for step in reversed(found.steps):
-        st.markdown(f"- {escape(describe(step))}")
+        st.markdown(f"- {escape(describe_step(step))}")
 
 
 def _show_command(found: Tuning) -> None:
