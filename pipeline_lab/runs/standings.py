@@ -73,7 +73,7 @@ def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
     return Rounds(step_ns[complete], load[complete])
 
 
-def plan_looks(options: RaceRules) -> SequentialPlan:
+def plan_race(options: RaceRules) -> SequentialPlan:
     """Return the looks of a race; several candidates share the permitted error rate."""
     return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (options.arm_count - 1))
 
@@ -92,11 +92,16 @@ def compared_ns(step_ns: FloatArray, options: RaceRules) -> FloatArray:
     return step_ns if options.examples_per_step is None else step_ns / np.array(options.examples_per_step)
 
 
+def counted_ns(rounds: Rounds, options: RaceRules) -> FloatArray:
+    """Return the compared times of the rounds that count, ns, shape (rounds, arms)."""
+    kept = rounds.kept(options.max_extra_load_percent)
+    return compared_ns(rounds.step_ns[kept][: options.pairs], options)
+
+
 def find_standings(rounds: Rounds, options: RaceRules) -> tuple[ArmStanding, ...]:
     """Return one standing per candidate."""
-    kept = rounds.kept(options.max_extra_load_percent)
-    times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
-    plan = plan_looks(options)
+    times_ns = counted_ns(rounds, options)
+    plan = plan_race(options)
     return tuple(
         _standing(arm, sequential_ratio(log_ratios(times_ns[:, 0], times_ns[:, arm]), plan), options)
         for arm in range(1, options.arm_count)
