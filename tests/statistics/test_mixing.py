@@ -7,13 +7,20 @@ from pipeline_lab.statistics.mixing import Mixing, ideal_mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import (
     simulate,
 )
-from pipeline_lab.statistics.reading_steps import Batch, OrderStep, ReadFiles, SampleFiles, Shuffle, Take
+from pipeline_lab.statistics.reading_steps import (
+    Batch,
+    ReadFiles,
+    SampleFiles,
+    Shuffle,
+    Step,
+    Take,
+)
 from pipeline_lab.statistics.sampling import repeats_within_epochs
 
 FILES = np.array([1000, 2000, 3000])
 
 
-def mix(*steps: OrderStep, seed: int = 0) -> Mixing:
+def mix(*steps: Step, seed: int = 0) -> Mixing:
     found = simulate(FILES, (*steps, Batch(32, drop_remainder=False)), 10**6, seed=seed)
     return measure_mixing(found.batch, found.file, found.record, FILES)
 
@@ -32,7 +39,7 @@ def mix(*steps: OrderStep, seed: int = 0) -> Mixing:
 )
 @pytest.mark.slow
 def test_the_measured_pipelines_come_out_of_the_simulation(
-    steps: tuple[OrderStep, ...], entropy: float, variation: float, chi_square: float, worst: float, correlation: float
+    steps: tuple[Step, ...], entropy: float, variation: float, chi_square: float, worst: float, correlation: float
 ):
     found = mix(*steps)
     assert found.batch_entropy == pytest.approx(entropy, abs=0.02)
@@ -67,7 +74,7 @@ def test_interleaving_equally_gives_thirds_then_halves_then_the_last_file_alone(
     ids=["sampled by size", "rewritten to equal size", "a buffer that covers the data"],
 )
 @pytest.mark.slow
-def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[OrderStep, ...]):
+def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[Step, ...]):
     found = simulate(files, (*steps, Batch(32)), 10**6)
     fixed = measure_mixing(found.batch, found.file, found.record, files)
     assert fixed.worst_tenth is not None
