@@ -12,8 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 
@@ -238,12 +236,16 @@ SILENT = "This run belongs to another machine or container, and has written noth
 
 def this_process() -> Process:
     """Return the calling process's identity."""
+    import psutil  # who only reads records needs none of it
+
     pid, created_s = os.getpid(), psutil.Process().create_time()
     return Process(pid, created_s, os.uname().nodename, _boot(), _numbering(), _started_ticks(pid))
 
 
 def is_alive(process: Process) -> bool:
     """Say whether exactly that process still runs on this machine."""
+    import psutil
+
     try:
         found = psutil.Process(process.pid)
         if found.status() == psutil.STATUS_ZOMBIE:

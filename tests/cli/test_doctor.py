@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_lab.cli import checks
 from pipeline_lab.cli.checks import Answers, Check, ask_tensorflow, gpu_checks, tensorflow_checks
-from pipeline_lab.cli.commands.doctor import quick_checks
+from pipeline_lab.cli.quick_checks import quick_checks
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.nvidia import Gpu
 from pipeline_lab.runs.store import RunStore

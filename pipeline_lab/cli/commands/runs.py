@@ -9,8 +9,6 @@ from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, RunArgument, StoreOption
 from pipeline_lab.cli.output import print_json, results, say
-from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.run_events import ProgressEvent, read_events
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -43,6 +41,9 @@ def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
 
 
 def _count_steps(folder: "RunFolder", record: "RunRecord") -> int | None:
+    from pipeline_lab.runs.record import RunKind
+    from pipeline_lab.runs.run_events import ProgressEvent, read_events
+
     counts = [event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)]
     if counts:
         return counts[-1]
