@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import bundle
 from pipeline_lab.comparison.race_result import Race, read_race
@@ -28,6 +29,7 @@ from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_options
+from pipeline_lab.report.kept_overview import NAME, keep
 from pipeline_lab.runs.launch.launcher import launch, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder, update_record
@@ -74,7 +76,8 @@ def main() -> int:
     if arguments.race:
         return 0
     for folder in sorted(SAMPLES.glob("sample-*")):
-        bundle(diagnose(folder), folder)
+        diagnosis = diagnose(folder)
+        bundle(diagnosis, folder, {NAME: keep(advise(diagnosis), folder)})
     size = sum(file.stat().st_size for file in SAMPLES.rglob("*") if file.is_file())
     print(f"{size / 1e6:.2f} MB in {SAMPLES}")
     if size > BUDGET_BYTES:

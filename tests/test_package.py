@@ -58,6 +58,22 @@ def test_the_command_that_diagnoses_loads_no_compiler_and_no_linear_algebra(tmp_
     assert not loaded_by(f"{command}\n{run}") & {"numba", "scipy.linalg", "scipy.stats"}
 
 
+def test_the_help_of_all_commands_loads_none_of_what_they_do() -> None:
+    done = (
+        "import sys\nfrom pipeline_lab.cli import main\nsys.argv[1:] = ['--help']\ntry: main()\nexcept SystemExit: pass"
+    )
+    rooms = "print([name for name in sys.modules if name.startswith('pipeline_lab.runs') or name == 'psutil'], file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", f"{done}\n{rooms}"], capture_output=True, text=True, check=True)
+    assert ended.stderr.strip() == "[]"
+
+
+def test_a_sample_is_shown_without_its_tables_and_the_models_of_its_options() -> None:
+    sample = Path(__file__).parents[1] / "profiles" / "samples" / "sample-baseline"
+    show = f"sys.stdout = open(os.devnull, 'w')\nsys.argv[1:] = ['analyze', {str(sample)!r}]"
+    loaded = loaded_by(f"import os\nfrom pipeline_lab.cli import main\n{show}\ntry: main()\nexcept SystemExit: pass")
+    assert loaded <= {"pydantic"}  # Typer's own doing
+
+
 def test_every_public_name_is_there() -> None:
     for name in pipeline_lab.__all__:
         assert callable(getattr(pipeline_lab, name))

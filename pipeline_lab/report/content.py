@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import pyarrow as pa
-
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 
 if TYPE_CHECKING:  # what only lists numbers, such as the terminal, draws nothing
+    import pyarrow as pa
+
     from pipeline_lab.figures.chart_list import Chart, Charted, Drawing
     from pipeline_lab.figures.theme import Mode
 
@@ -167,6 +167,6 @@ class Subject(Protocol):
         """Return its JSON document."""
         ...
 
-    def tables(self) -> dict[str, pa.Table]:
+    def tables(self) -> "dict[str, pa.Table]":
         """Return its tables by name, whole."""
         ...

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import platformdirs
 
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_files
-from pipeline_lab.analysis.diagnosis.storage import read_result, write_json, write_result
-from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
 from pipeline_lab.runs.run_folder import RunFolder
@@ -32,6 +31,7 @@ from pipeline_lab.runs.store import samples_folder
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
+    from pipeline_lab.analysis.results import Diagnosis
 
 Result = TypeVar("Result")
 
@@ -66,11 +66,11 @@ class SavedDiagnosis:
         self.path = path.absolute()
         self._folders = _folders(self.path)
 
-    def load(self) -> Diagnosis | None:
+    def load(self) -> "Diagnosis | None":
         """Return the saved diagnosis if its inputs are still the same, else None."""
         return self._load(fingerprint(self.path))
 
-    def load_latest(self) -> Diagnosis | None:
+    def load_latest(self) -> "Diagnosis | None":
         """Return whatever was saved last, for a run in progress; None if nothing was, or it cannot be read."""
         return self._load(None)
 
@@ -101,7 +101,7 @@ class SavedDiagnosis:
         except (ValueError, TypeError):
             return None
 
-    def save(self, diagnosis: Diagnosis, inputs: str) -> None:
+    def save(self, diagnosis: "Diagnosis", inputs: str) -> None:
         """Keep a diagnosis, and the tables of the one before it for readers that hold its document.
 
         Args:
@@ -118,13 +118,19 @@ class SavedDiagnosis:
             if old.name not in (tables.name, before):
                 shutil.rmtree(old, ignore_errors=True)
 
-    def load_beside(self, name: str, kind: type[Result]) -> Result | None:
-        """Return what was saved beside the diagnosis under a name if its inputs are still the same, else None."""
+    def load_beside(self, name: str, kind: type[Result], kinds: Kinds | None = None) -> Result | None:
+        """Return what was saved beside the diagnosis under a name if its inputs are still the same, else None.
+
+        Args:
+            name: Of what was saved.
+            kind: Its class.
+            kinds: The classes in it, as :func:`read_result` takes them.
+        """
         wanted = fingerprint(self.path)
         for folder, document in self._documents(f"{name}.json"):
-            if document.get("fingerprint") == wanted:
+            if self._is_shipped(document) or document.get("fingerprint") == wanted:
                 with contextlib.suppress(ValueError, OSError, KeyError):
-                    return read_result(document["result"], folder, kind)
+                    return read_result(document["result"], folder, kind, kinds)
         return None
 
     def save_beside(self, name: str, result: object, inputs: str) -> None:
@@ -188,9 +194,15 @@ class SavedDiagnosis:
             else:
                 yield True
 
-    def _load(self, wanted: str | None) -> Diagnosis | None:
+    def _is_shipped(self, document: dict[str, Any]) -> bool:
+        """Say whether a document came with a run, and was made of what is in it."""
+        return "contents" in document and document["contents"] == digest_contents(self.path)
+
+    def _load(self, wanted: str | None) -> "Diagnosis | None":
+        from pipeline_lab.analysis.results import Diagnosis  # with the classes of all results, Arrow and NumPy
+
         for folder, document in self._documents():
-            has_shipped = "contents" in document and document["contents"] == digest_contents(self.path)
+            has_shipped = self._is_shipped(document)
             if wanted is None or has_shipped or document.get("fingerprint") == wanted:
                 with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
                     found = read_result(document["diagnosis"], folder / Path(document["tables"]).name, Diagnosis)
@@ -241,7 +253,7 @@ def diagnose_saved(
     progress: Progress | None = None,
     spread: "TraceExecutor | None" = None,
     while_reading: WhileReading = contextlib.nullcontext,
-) -> Diagnosis:
+) -> "Diagnosis":
     """Return the saved diagnosis, or make and save it.
 
     Args:
@@ -273,29 +285,34 @@ def fingerprint(path: Path) -> str:
     """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
     path = path.absolute()
     digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
-    for file in sorted(_inputs(path)):
+    for file in sorted(map(os.fspath, _inputs(path))):  # of ten thousand windows, comparing paths would take long
         with contextlib.suppress(OSError):
-            status = file.stat()
+            status = os.stat(file)  # noqa: PTH116
             digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
     return digest.hexdigest()
 
 
-def bundle(diagnosis: Diagnosis, path: Path) -> None:
+def bundle(diagnosis: "Diagnosis", path: Path, beside: Mapping[str, object]) -> None:
     """Keep a run's diagnosis beside it so that it holds wherever the run is copied to, and is never replaced there.
 
     Args:
         diagnosis: What was found.
         path: The run's folder, complete.
+        beside: What was made of the same inputs, by name; without tables.
     """
     folder = RunFolder(path).analysis
     shutil.rmtree(folder, ignore_errors=True)
     tables = folder / "tables"
     tables.mkdir(parents=True)
     content = write_result(replace(diagnosis, source=replace(diagnosis.source, path=path.name)), tables)
-    write_json(folder / DOCUMENT, _document(diagnosis, {"contents": digest_contents(path)}, tables, content))
+    contents = {"contents": digest_contents(path)}
+    write_json(folder / DOCUMENT, _document(diagnosis, contents, tables, content))
+    for name, result in beside.items():
+        document = {"version": ANALYSIS_VERSION, **contents, "result": write_result(result, folder)}
+        write_json(folder / f"{name}.json", document)
 
 
-def _document(diagnosis: Diagnosis, inputs: dict[str, str], tables: Path, content: object) -> dict[str, object]:
+def _document(diagnosis: "Diagnosis", inputs: dict[str, str], tables: Path, content: object) -> dict[str, object]:
     """Return what is saved; its verdict stands by itself, so that lists of runs need not load the diagnosis."""
     verdict = diagnosis.verdict.verdict_class.value
     return {"version": ANALYSIS_VERSION, **inputs, "verdict": verdict, "tables": tables.name, "diagnosis": content}

@@ -3,6 +3,8 @@
 Results are frozen dataclasses of plain values, enums and tables. The document keeps their structure and names the
 table files; readers map those, so a saved diagnosis opens in milliseconds whatever its size. Which classes there are
 follows from the types of the fields of the outermost one.
+
+A document without tables is read without Arrow.
 """
 
 import json
@@ -13,9 +15,10 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Result = TypeVar("Result")
 Kinds = Mapping[str, type[Any]]
@@ -26,16 +29,22 @@ def write_result(result: Any, folder: Path) -> Any:
     return _Writer(folder).encode(result, "result")
 
 
-def read_result(value: Any, folder: Path, kind: type[Result]) -> Result:
+def read_result(value: Any, folder: Path, kind: type[Result], kinds: Kinds | None = None) -> Result:
     """Build a result from its JSON value; its tables stay on the disk and are mapped.
+
+    Args:
+        value: What :func:`write_result` returned.
+        folder: Where its tables lie.
+        kind: Its class.
+        kinds: The classes in it by their names; :func:`find_kinds` of its class if None.
 
     Raises:
         ValueError: The value or a table is damaged, names something that does not exist, or is of another kind.
         OSError: A table is missing.
     """
     try:
-        found = _decode(value, folder, find_kinds(kind))  # type: ignore[arg-type]  # classes are hashable
-    except (KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        found = _decode(value, folder, find_kinds(kind) if kinds is None else kinds)  # type: ignore[arg-type]  # hashable
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"damaged: {error}") from None
     if not isinstance(found, kind):
         raise ValueError(f"not a {kind.__name__}")
@@ -70,11 +79,14 @@ def _reachable(kind: Any, seen: set[Any]) -> Iterator[type[Any]]:
 
 class _Writer:
     def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+
+        self._pa = pa
         self._folder = folder
         self._written: list[tuple[pa.Table, str]] = []
 
     def encode(self, value: Any, name: str) -> Any:
-        if isinstance(value, pa.Table):
+        if isinstance(value, self._pa.Table):
             return {"table": self._write_table(value, name)}
         if isinstance(value, StrEnum):
             return {"enum": type(value).__name__, "value": value.value}
@@ -89,14 +101,14 @@ class _Writer:
             return [self.encode(inner, f"{name}.{index}") for index, inner in enumerate(value)]
         return value
 
-    def _write_table(self, table: pa.Table, name: str) -> str:
+    def _write_table(self, table: "pa.Table", name: str) -> str:
         """Write a table, unless one with the same content was written before, and return the file's name."""
         for other, written in self._written:
             if table.equals(other):
                 return written
         path = self._folder / f"{name}.arrow"
         self._written.append((table, path.name))
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        with self._pa.OSFile(str(path), "wb") as file, self._pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         return path.name
 
@@ -116,9 +128,14 @@ def _decode(value: Any, folder: Path, kinds: Kinds) -> Any:
     return kinds[value["class"]](**content)
 
 
-def _map_table(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
+def _map_table(path: Path) -> "pa.Table":
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+    except pa.ArrowException as error:
+        raise ValueError(f"damaged: {error}") from None
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -38,10 +38,18 @@ def analyze(
     """Diagnose why the device waited: the verdict, then the numbers behind it."""
     from pipeline_lab.runs.store import find_path
 
-    found = find_path(path, store)
+    found, spread = find_path(path, store), _spread(workers, ray, store)
+    from pipeline_lab.report.renderers.terminal import render_terminal
+
+    if not (as_json or xprof or html):
+        from pipeline_lab.report.kept_overview import overview_at
+
+        content = overview_at(found, spread=spread, while_reading=reading)
+        results().print(render_terminal(content), crop=False)  # keep commands on one line
+        return
     from pipeline_lab.advice.advising import analyze_path
 
-    diagnosis = analyze_path(found, spread=_spread(workers, ray, store), while_reading=reading)
+    diagnosis = analyze_path(found, spread=spread, while_reading=reading)
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)
@@ -49,10 +57,9 @@ def analyze(
         print_json(diagnosis.to_json() | ({"xprof": check.to_json()} if check else {}))
         return
     from pipeline_lab.report.overview import overview, xprof_section
-    from pipeline_lab.report.renderers.terminal import render_terminal
 
     beside = [] if check is None else [xprof_section(check)]
-    results().print(render_terminal(overview(diagnosis), *beside), crop=False)  # keep commands on one line
+    results().print(render_terminal(overview(diagnosis), *beside), crop=False)
 
 
 def _spread(workers: int | None, ray: str | None, store: Path | None) -> "TraceExecutor | None":

@@ -158,7 +158,7 @@ def test_bundled_samples_are_never_written_to(run: RunFolder, monkeypatch: pytes
 
 
 def test_a_diagnosis_that_came_with_its_run_holds_wherever_the_run_lies(run: RunFolder, tmp_path: Path):
-    bundle(results.diagnosis(), run.path)
+    bundle(results.diagnosis(), run.path, {})
     shipped = sorted(run.analysis.rglob("*"))
     elsewhere = RunFolder(Path(shutil.copytree(run.path, tmp_path / "elsewhere" / "copied")))
     found = SavedDiagnosis(elsewhere.path).load()
