@@ -70,6 +70,12 @@ def test_a_wrong_limit_is_wrong_usage(baseline: RunFolder) -> None:
     assert "'slow' is not a limit" in ended.stderr
 
 
+def test_drift_is_allowed_of_a_limit_alone(baseline: RunFolder) -> None:
+    ended = call("compare", baseline.path, baseline.path, "--allow-drift")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "add it, such as --fail-if-slower 5%" in ended.stderr
+
+
 def test_a_run_compares_with_itself_by_path(baseline: RunFolder) -> None:
     ended = call("compare", baseline.path, baseline.path)
     assert "practically the same time" in ended.stdout

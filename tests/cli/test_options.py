@@ -90,3 +90,10 @@ def test_code_of_nothing_is_one_sentence(lab: Lab, tmp_path: Path) -> None:
     ended = call("code", folder.id, "--store", lab.store.root)
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert "has no pipeline source" in ended.stderr
+
+
+def test_a_preset_is_not_saved_and_removed_at_once(tmp_path: Path) -> None:
+    ended = call("presets", "--save", "mine", "baseline", "--remove", "other", "--store", tmp_path)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "exclude each other" in ended.stderr
+    assert list(tmp_path.iterdir()) == []

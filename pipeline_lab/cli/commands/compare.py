@@ -6,6 +6,7 @@ import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.output import exit_with, messages, print_json, show_report, write_html
+from pipeline_lab.errors import OptionsError
 
 
 def compare(
@@ -31,6 +32,10 @@ def compare(
     from pipeline_lab.comparison.gate import decide_gate, parse_percent
     from pipeline_lab.comparison.opening import compare_recorded
 
+    if allow_drift and fail_if_slower is None:
+        raise OptionsError(
+            "--allow-drift is about the threshold of --fail-if-slower, which is missing; add it, such as --fail-if-slower 5%."
+        )
     limit = None if fail_if_slower is None else parse_percent(fail_if_slower)
     with messages().status(f"Reading {len(candidates) + 1} runs …"):
         comparison = compare_recorded(baseline, *candidates, store=store)

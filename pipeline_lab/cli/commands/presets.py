@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, StoreOption
 from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.errors import OptionsError
 
 
 def presets(
@@ -27,6 +28,8 @@ def presets(
     from pipeline_lab.runs.saved_presets import preset_groups, remove_preset, save_preset
     from pipeline_lab.runs.store import open_store
 
+    if save is not None and remove is not None:
+        raise OptionsError("--save and --remove exclude each other; give them in two commands.")
     runs = open_store(store)
     if save is not None:
         from pipeline_lab.comparison.racing import find_arm
