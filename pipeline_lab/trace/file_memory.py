@@ -76,15 +76,20 @@ def map_file(file: BinaryIO, name: str) -> ByteArray:
         ) from error
 
 
-def release_pages(data: NDArray[np.generic]) -> None:
+def release_pages(data: NDArray[np.generic], begin: int = 0, end: int | None = None) -> None:
     """Let the system take back the pages of a mapped file that a scan has touched; reading brings them back.
 
     An array in memory stays there.
+
+    Args:
+        data: The array.
+        begin, end: Bytes of the file; all if not given.
     """
     base: object = data.base
     mapped = base.obj if isinstance(base, memoryview) else None
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+        first = begin - begin % mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_DONTNEED, first, (len(mapped) if end is None else end) - first)
 
 
 PREFIX = "pipeline-lab-"

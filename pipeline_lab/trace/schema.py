@@ -5,7 +5,7 @@ holds it and several windows of a run can be put on one axis. Stats stay encoded
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -128,6 +128,7 @@ class Trace:
         size_bytes: Length of the file.
         salvage: What was lost, or None for a sound file.
         errors, warnings: What the profiler could not record, in its own words.
+        sessions: Start and stop of each, ns, where files of several were put one after another into this one.
     """
 
     path: Path
@@ -141,6 +142,31 @@ class Trace:
     salvage: Salvage | None = None
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    sessions: tuple[tuple[int, int], ...] = ()
+
+    def by_session(self) -> tuple["Trace", ...]:
+        """Return one trace for each session of the file, on the same axis; of what lies between them nothing is known."""
+        if len(self.sessions) < 2:
+            return (self,)
+        return tuple(self._only(number) for number in range(len(self.sessions)))
+
+    def _only(self, session: int) -> "Trace":
+        starts = np.array([start for start, _ in self.sessions], np.int64)
+
+        def is_inside(line: Line) -> bool:
+            return line.count > 0 and max(0, int(np.searchsorted(starts, line.start_ns[0], "right")) - 1) == session
+
+        start, stop = self.sessions[session]
+        return replace(
+            self,
+            window=f"{self.window or self.path.name} session {session + 1}",
+            planes=tuple(replace(plane, lines=tuple(filter(is_inside, plane.lines))) for plane in self.planes),
+            start_ns=start,
+            stop_ns=stop,
+            size_bytes=self.size_bytes if session == 0 else 0,  # the whole is counted once
+            salvage=self.salvage if session == 0 else None,
+            sessions=(),
+        )
 
     @property
     def event_count(self) -> int:

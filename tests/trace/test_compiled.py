@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.trace.compiled import CompiledFunction, compiled
+from pipeline_lab.trace.compiled import CompiledFunction, _read, compiled
 from pipeline_lab.trace.wire import Int64Array
 
 SMALL = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
@@ -84,7 +84,7 @@ def test_damaged_machine_code_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp
     for damaged in (sound[: len(sound) // 2], b"", sound[:-1] + bytes([sound[-1] ^ 1])):
         kept.write_bytes(damaged)
         assert CompiledFunction(twice.__wrapped__)(4) == 8  # type: ignore[attr-defined]
-        assert len(kept.read_bytes()) == len(sound)
+        assert _read(kept), "names in it count on, so that its length may differ"
 
 
 def test_another_version_of_numba_makes_it_slower_and_not_wrong(

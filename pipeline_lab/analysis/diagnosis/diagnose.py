@@ -6,6 +6,7 @@ that of the traces that are being read. Of a run that goes on, :class:`RunFold` 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from pipeline_lab.analysis.declaring.declaration import JobView
@@ -92,7 +93,7 @@ def _read_parts(
         parts, errors = _read_stored_parts(source.derived)
     else:
         found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
-        parts = [each for each in found if not isinstance(each, Unavailable)]
+        parts = [part for each in found if not isinstance(each, Unavailable) for part in each]
         errors = [each.reason for each in found if isinstance(each, Unavailable)]
     if not parts:
         raise TraceReadError(errors[0])
@@ -108,7 +109,7 @@ class RunFold:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._parts: dict[Path, TraceParts] = {}
+        self._parts: dict[Path, tuple[TraceParts, ...]] = {}
         self._unreadable: dict[Path, str] = {}
         self._memory = FoldMemory()
 
@@ -139,7 +140,7 @@ class RunFold:
         from pipeline_lab.analysis.diagnosis.job_tables import read_job  # loads the models of a run's options
 
         tables = read_job(self._folder)
-        axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns, self._memory)
+        axis = place_on_axis(list(chain.from_iterable(self._parts.values())), tables.origin_epoch_ns, self._memory)
         source = describe(
             self._folder.path,
             "run",

@@ -186,18 +186,18 @@ def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[t
         yield place, task(item)
 
 
-def analyse_file(file: TraceFile) -> TraceParts | Unavailable:
-    """Return what one trace says, or why it cannot be read."""
+def analyse_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
+    """Return what one file says, as a rule of one session, or why it cannot be read."""
     try:
-        return analyse_trace(file.read())
+        return tuple(map(analyse_trace, file.read().by_session()))
     except TraceReadError as error:
         return Unavailable(str(error))
 
 
 def analyse_files(
     files: Sequence[TraceFile], names: Sequence[str], progress: Progress | None = None, spread: TraceExecutor = in_turn
-) -> list[TraceParts | Unavailable]:
-    """Return what each trace says, in the order of the files.
+) -> list[tuple[TraceParts, ...] | Unavailable]:
+    """Return what each file says, in the order of the files.
 
     Args:
         files: To analyse.
@@ -205,7 +205,7 @@ def analyse_files(
         progress: Told how many are done, how many there are, and the name of one that is not.
         spread: Who does it.
     """
-    found: dict[int, TraceParts | Unavailable] = {}
+    found: dict[int, tuple[TraceParts, ...] | Unavailable] = {}
     waiting = dict(enumerate(names))
 
     def tell() -> None:

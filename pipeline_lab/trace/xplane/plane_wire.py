@@ -180,7 +180,7 @@ def fill_events(
     on counts references and triples the time.)
 
     Returns:
-        Events written, and where the line ends or breaks.
+        Events written, and where the columns were full, or the line ends or breaks.
     """
     table, ids, order = lookup
     start, duration, name_index = columns
@@ -206,7 +206,7 @@ def fill_events(
                     offsets[row // stride] = at
                 row += 1
         at = after
-    return row, stop if row == len(start) else at
+    return row, at
 
 
 @compiled

@@ -13,8 +13,8 @@ from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 
-MANY_ROWS = 1 << 16
-"""Looking up this many events touches much of the file, which need not stay in memory."""
+MANY_ROWS = 1 << 18
+"""Looking up this many events touches much of the file, which is then given back to the system."""
 
 
 _NONE: IntArray = np.empty(0, np.int64)
@@ -119,11 +119,14 @@ class EventStats:
         wanted = self.names.ids(stat)
         if not len(wanted):
             return cells
-        plane_wire.find_event_stats(
-            self.data, self.stop, self.offsets, self.stride, rows, wanted, cells.kinds, cells.values
-        )
-        if len(rows) >= MANY_ROWS:
-            release_pages(self.data)
+        for first in range(0, len(rows), MANY_ROWS):
+            piece = slice(first, first + MANY_ROWS)
+            kinds, values = cells.kinds[piece], cells.values[piece]
+            plane_wire.find_event_stats(
+                self.data, self.stop, self.offsets, self.stride, rows[piece], wanted, kinds, values
+            )
+            if len(kinds) == MANY_ROWS:
+                release_pages(self.data)
         missing = np.flatnonzero(cells.kinds == plane_wire.ABSENT)
         if len(missing) and len(self.bodies):
             self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ from pipeline_lab.trace.xplane.stats import EventStats
 
 STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
+PIECE = 1 << 18
+"""Events that are read before the file's pages are given back; a multiple of the stride."""
 WORTH_A_THREAD = 100_000
 MOST_IN_MEMORY = 1 << 24
 """Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files."""
@@ -150,12 +153,20 @@ def read_line(data: ByteArray, part: PlanePart, line: LineBytes, room: Callable[
 
 
 def _fill(data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays) -> Filled:
+    """Fill the columns piece by piece; the file's pages that a piece has touched need not stay in memory."""
     offsets = np.empty(-(-line.events // stride), np.int64)
-    base_ns, bounds = part.base_ns(line.timestamp_ns), (line.begin, line.stop)
-    written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
-    if end != line.stop:
-        raise DamagedError(end)
-    return _filled(columns, written, offsets, stride)
+    base_ns, row, at = part.base_ns(line.timestamp_ns), 0, line.begin
+    while at < line.stop and row < line.events:
+        start, duration, name_index = (column[row : row + PIECE] for column in columns)
+        room, bounds = (start, duration, name_index), (at, line.stop)
+        places = offsets[row // stride :]
+        written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, room, places, stride)
+        if written < len(start) and end != line.stop:
+            raise DamagedError(end)
+        if line.events > PIECE:
+            release_pages(data, at, end)
+        row, at = row + written, end
+    return _filled(columns, row, offsets, stride)
 
 
 def _fill_scattered(
@@ -314,6 +325,7 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: 
         size_bytes=len(data),
         errors=space.errors,
         warnings=space.warnings,
+        sessions=_follow_each_other(sessions, origin),
     )
 
 
@@ -322,6 +334,15 @@ def _name_host(hostnames: tuple[str, ...], path: Path) -> str:
     process = _PROCESS.search(path.name)
     host = hostnames[0] if hostnames else ""
     return f"{host}{process[0]}" if host and process else host
+
+
+def _follow_each_other(sessions: list[Session], origin: int | None) -> tuple[tuple[int, int], ...]:
+    """Return when each session was on, in ns since the origin, in the order of time; none if they overlap or do not say."""
+    spans = sorted((one.start_epoch_ns or 0, one.stop_epoch_ns or 0) for one in sessions)
+    known = origin is not None and all(0 < start <= stop for start, stop in spans)
+    if not known or any(after[0] < before[1] for before, after in pairwise(spans)):
+        return ()
+    return tuple((start - (origin or 0), stop - (origin or 0)) for start, stop in spans)
 
 
 def _profiled(sessions: list[Session], origin: int | None) -> tuple[int | None, int | None]:

@@ -23,6 +23,7 @@ from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_tables import STEPS, TableWriter, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane.xspace import read_xplane
+from tests.support.long_run import LongRun
 from tests.support.measured import options
 from tests.support.measured_run import make_measured_run
 from tests.support.recorded_run import write_run
@@ -174,6 +175,22 @@ def test_windows_and_hosts_of_a_log_share_one_axis(tmp_path: Path):
         "left host compute",
         "right host compute",
     ]
+
+
+def test_sessions_put_one_after_another_into_one_file_are_windows_of_their_own(tmp_path: Path):
+    run = LongRun(tmp_path / "run")
+    run.grow(2)
+    run.close()
+    captures = sorted(run.folder.profile.rglob("*.xplane.pb"))
+    apart = tmp_path / "apart"
+    for path in captures:
+        shutil.copytree(path.parent, apart / "plugins" / "profile" / path.parent.name)
+    joined = tmp_path / "joined.xplane.pb"
+    joined.write_bytes(b"".join(path.read_bytes() for path in captures))
+    one, several = diagnose(joined), diagnose(apart)
+    assert one.source.windows == several.source.windows == 2
+    assert one.source.events == several.source.events
+    assert one.to_json() | {"source": None} == several.to_json() | {"source": None}
 
 
 def test_captures_without_a_clock_are_kept_apart_and_that_is_said(tmp_path: Path):

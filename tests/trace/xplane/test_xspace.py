@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import TraceReadError
+from pipeline_lab.trace.xplane import stats, xspace
 from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support.xspace import XSpace, chunk, number
+from tests.trace.checks import spans
+from tests.trace.mutations import mutate
 from tests.trace.oracle import assert_same
 
 SMALL = Path(__file__).parents[2] / "data" / "small_pipeline.xplane.pb"
@@ -221,3 +224,33 @@ def test_what_the_profiler_could_not_record_is_kept_in_its_own_words(tmp_path: P
     for number_of in range(50):
         many.complain(warning=f"dropped {number_of}")
     assert len(read_xplane(many.write(tmp_path / "m.xplane.pb")).warnings) == 20
+
+
+def test_a_file_is_read_in_pieces_as_it_is_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_xplane(SMALL)
+    monkeypatch.setattr(xspace, "PIECE", 16)
+    monkeypatch.setattr(stats, "MANY_ROWS", 5)
+    pieces = read_xplane(SMALL)
+    assert spans(pieces) == spans(whole)
+    for one, other in zip(pieces.planes[0].lines, whole.planes[0].lines, strict=True):
+        for stat in ("id", "step_num", "element_id"):
+            rows = np.arange(one.count)
+            for ours, theirs in zip(one.stats.ints(rows, stat), other.stats.ints(rows, stat), strict=True):
+                assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_is_found_in_every_piece(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(mutate(SMALL.read_bytes(), seed))
+
+    def what_is_read() -> object:
+        try:
+            trace = read_xplane(path)
+        except TraceReadError as error:
+            return str(error)
+        return trace.salvage, spans(trace)
+
+    whole = what_is_read()
+    monkeypatch.setattr(xspace, "PIECE", 16)
+    assert what_is_read() == whole
