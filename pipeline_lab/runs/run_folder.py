@@ -105,8 +105,9 @@ class RunFolder:
 
     def windows(self) -> list[Path]:
         """Return the session folders of all windows on disk, oldest first."""
-        with contextlib.suppress(FileNotFoundError):
-            return sorted(entry for entry in self.profile.iterdir() if entry.is_dir())
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.profile) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+            return [self.profile / name for name in names]
         return []
 
 

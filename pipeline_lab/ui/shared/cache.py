@@ -26,6 +26,8 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S
 Fingerprint = tuple[int, int]
 SUMMARIES = "summaries.json"
 MOST_SUMMARIES = 20_000
+FIRST_ROWS = 250
+"""Runs that a list begins with: their summaries take some ms each the first time."""
 COURSE_POINTS = 24
 SETTLED_NS = 60 * NS_PER_S
 """A file unchanged for this long is no longer being written."""
