@@ -14,6 +14,10 @@ def test_what_is_shared_is_made_in_one_process(request: pytest.FixtureRequest) -
         assert asked <= {find_group(request.config.rootpath, file)}, f"{file} shares nothing"
 
 
+def test_what_a_file_makes_for_its_tests_is_made_once(pytestconfig: pytest.Config) -> None:
+    assert find_group(pytestconfig.rootpath, "tests/test_contributing.py") == "tests/test_contributing.py"
+
+
 def test_what_shares_nothing_goes_where_a_process_is_free(pytestconfig: pytest.Config) -> None:
     assert find_group(pytestconfig.rootpath, "tests/test_units.py") is None
 

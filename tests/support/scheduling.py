@@ -10,9 +10,12 @@ from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
 
-BROWSER = "tests/browser/"
+FOLDERS = {"tests/browser/": "app", "tests/report/": "report"}
+"""Whose tests share the app in a browser, and what each process draws once of the reports."""
 WORKERS = {"ask_tensorflow": "tensorflow", "ask_gpu": "gpu"}
 """Fixtures that start a process with TensorFlow, and the group of the files that ask for them."""
+FOR_A_FILE = 'scope="module"'
+"""What a file makes once for its tests, every process that runs one of them would make."""
 
 
 class FileGroups(LoadScopeScheduling):
@@ -25,8 +28,10 @@ class FileGroups(LoadScopeScheduling):
 
 @cache
 def find_group(root: Path, file: str) -> str | None:
-    """Return what the tests of a file share: the app in a browser, or a process that has TensorFlow loaded."""
-    if file.startswith(BROWSER):
-        return "app"
+    """Return what the tests of a file share: the app in a browser, a process that has TensorFlow loaded, what one of them made."""
+    for folder, group in FOLDERS.items():
+        if file.startswith(folder):
+            return group
     text = (root / file).read_text(encoding="utf-8")
-    return next((group for fixture, group in WORKERS.items() if re.search(rf"def \w+\([^)]*\b{fixture}\b", text)), None)
+    workers = (group for fixture, group in WORKERS.items() if re.search(rf"def \w+\([^)]*\b{fixture}\b", text))
+    return next(workers, file if FOR_A_FILE in text else None)
