@@ -18,10 +18,12 @@ from pipeline_lab.statistics.reading_steps import (
 from pipeline_lab.statistics.sampling import repeats_within_epochs
 
 FILES = np.array([1000, 2000, 3000])
+MOST_BATCHES = 10_000
+"""More than there are; as many are drawn before it is looked which files are over."""
 
 
 def mix(*steps: Step, seed: int = 0) -> Mixing:
-    found = simulate(FILES, (*steps, Batch(32, drop_remainder=False)), 10**6, seed=seed)
+    found = simulate(FILES, (*steps, Batch(32, drop_remainder=False)), MOST_BATCHES, seed=seed)
     return measure_mixing(found.batch, found.file, found.record, FILES)
 
 
@@ -59,7 +61,7 @@ def test_the_ideal_is_that_of_a_perfect_shuffle():
 
 
 def test_interleaving_equally_gives_thirds_then_halves_then_the_last_file_alone():
-    found = simulate(FILES, (ReadFiles(3),), 10**6)
+    found = simulate(FILES, (ReadFiles(3),), MOST_BATCHES)
     counts = [np.bincount(part, minlength=3).tolist() for part in np.split(found.file, [3000, 5000])]
     assert counts == [[1000, 1000, 1000], [0, 1000, 1000], [0, 0, 1000]]
 
@@ -75,7 +77,7 @@ def test_interleaving_equally_gives_thirds_then_halves_then_the_last_file_alone(
 )
 @pytest.mark.slow
 def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[Step, ...]):
-    found = simulate(files, (*steps, Batch(32)), 10**6)
+    found = simulate(files, (*steps, Batch(32)), MOST_BATCHES)
     fixed = measure_mixing(found.batch, found.file, found.record, files)
     assert fixed.worst_tenth is not None
     assert fixed.worst_tenth < 0.09
@@ -105,7 +107,7 @@ def test_one_sample_of_one_file_is_survived():
 
 
 def test_repeating_inside_uses_records_again_before_the_epoch_is_over():
-    found = simulate(FILES, (SampleFiles(repeats_inside=True), Take(6000)), 10**6)
+    found = simulate(FILES, (SampleFiles(repeats_inside=True), Take(6000)), MOST_BATCHES)
     repeats = repeats_within_epochs(found.file * 3000 + found.record, 6000)
     # each file misses its share by about 0.4 standard deviations: 0.4 × (28.9 + 36.5 + 38.7) = 42
     assert 5 < repeats < 130

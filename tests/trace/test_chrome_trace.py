@@ -181,7 +181,7 @@ SOUND = encode(*TWO, *(event(f"e{k % 5}", k, 1, tid=k % 3, id=str(k)) for k in r
 ALL = spans(read(SOUND))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.slow
 def test_any_damage_leaves_a_consistent_trace_or_a_sentence(seed: int) -> None:

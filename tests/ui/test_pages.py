@@ -14,7 +14,7 @@ from tests.support.run_folders import make_run, set_state
 from tests.ui.conftest import live_charts, texts
 
 
-@pytest.mark.usefixtures("samples")
+@pytest.mark.usefixtures("samples", "diagnosis")
 def test_home_offers_the_presets_and_the_samples(open_page):
     app = open_page("home")
     assert not app.exception

@@ -142,7 +142,7 @@ def test_lengths_are_never_trusted() -> None:
     assert [line.name for line in trace.planes[0].lines] == ["t"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.slow
 def test_any_damage_leaves_a_consistent_trace_or_a_sentence(seed: int) -> None:
@@ -156,7 +156,7 @@ def test_any_damage_leaves_a_consistent_trace_or_a_sentence(seed: int) -> None:
     assert sentence.endswith(".")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_behind_a_plane_are_survived(tail: bytes) -> None:
     assert_consistent(read(chunk(1, chunk(2, b"/host:CPU")) + tail))

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from tests.support.patience import until
 from tests.support.run_folders import make_run
 from tests.ui.conftest import texts
@@ -36,7 +37,8 @@ def test_a_run_is_analysed_when_it_is_first_looked_at(open_page, run_store):
 
 def test_what_was_not_measured_says_so_in_its_place(open_page, run_store):
     folder = make_run(run_store)
-    app = run_until(open_page("run", run=folder.id, section="Idle gaps"), lambda app: app.header)
+    diagnose_saved(folder.path)
+    app = open_page("run", run=folder.id, section="Idle gaps")
     assert not app.get("plotly_chart")
     assert "No profile window" in texts(app)
     assert next(metric for metric in app.metric if metric.label == "Utilization").value == "–"

@@ -16,6 +16,7 @@ from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import EVALUATED, LABELS, SAMPLES, STEPS, TableWriter, read_table
 from pipeline_lab.worker.job_context import Job
+from pipeline_lab.worker.record import step_results
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_results import STEPS_AHEAD
 from pipeline_lab.worker.record.step_windows import StepWindows
@@ -133,6 +134,17 @@ class OnDevice(Ids):
         return super().__array__()
 
 
+@pytest.fixture
+def copied_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy batches to the host without TensorFlow, which would have to be loaded for it."""
+
+    def copy(batch: dict[str, Any]) -> dict[str, Any]:
+        return {name: np.asarray(value) for name, value in batch.items()}
+
+    monkeypatch.setattr(step_results, "_read_entries_on_host", copy)
+
+
+@pytest.mark.usefixtures("copied_by_numpy")
 def test_what_a_batch_holds_on_a_device_is_read_beside_the_training(tmp_path: Path) -> None:
     readers: set[int] = set()
     job = make_job(tmp_path, _options(1))
@@ -142,6 +154,7 @@ def test_what_a_batch_holds_on_a_device_is_read_beside_the_training(tmp_path: Pa
     assert threading.get_ident() not in readers
 
 
+@pytest.mark.usefixtures("copied_by_numpy")
 def test_a_pass_reads_what_a_batch_holds_on_a_device_beside_its_steps_and_in_order(tmp_path: Path) -> None:
     readers: set[int] = set()
     job = make_job(tmp_path, set_option(_options(1), "training.evaluate_steps", "6"))
