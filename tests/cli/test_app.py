@@ -1,22 +1,19 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.patience import PATIENCE_S, until
+from tests.support.ports import free_port
 
 
 @pytest.fixture
 def port() -> int:
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    return free_port()
 
 
 def healthy(port: int) -> bool:

@@ -198,12 +198,15 @@ def test_a_module_or_preset_that_is_not_there_is_said(ask_tensorflow, tmp_path):
 def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_path, monkeypatch):
     path, left, said = tmp_path / "endless.py", threading.Event(), []
     monkeypatch.setattr(failures, "_leave", lambda _: left.set())
-    path.write_text("def search(found):\n    while not found.is_set():\n        found.wait(0.01)\n")
+    path.write_text(
+        "def search(begun, found):\n    begun.set()\n    while not found.is_set():\n        found.wait(0.01)\n"
+    )
     scope: dict[str, Any] = {}
     exec(compile(path.read_text(), str(path), "exec"), scope)
-    found = threading.Event()
-    thread = threading.Thread(target=scope["search"], args=(found,), daemon=True)
+    begun, found = threading.Event(), threading.Event()
+    thread = threading.Thread(target=scope["search"], args=(begun, found), daemon=True)
     thread.start()
+    assert begun.wait(PATIENCE_S)
     watch = FirstBatch(0.05, tmp_path, said.append)
     watch.expect("make_dataset (endless.py, line 1)")
     assert left.wait(PATIENCE_S)

@@ -16,7 +16,7 @@ from pipeline_lab.worker.record.resources import (
     ProcessorUse,
     sample_resources,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, unless_late
 
 TAKES_MEMORY = """
 from pipeline_lab.worker.record.own_process import ResidentMemory
@@ -41,6 +41,7 @@ def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> N
     assert ProcessorLoad().lap() == ProcessorUse(elapsed_s=2.0, own_s=1.0, children_s=0.5, others_s=2.5)
 
 
+@unless_late
 def test_a_process_that_this_one_started_is_not_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "FIRST_LOOK_S", 0.0)
     load = ProcessorLoad()
