@@ -21,6 +21,8 @@ from pipeline_lab.analysis.tf_data.written_words import ROOTS, name_stage
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall
 
+HANDING_ON = ROOTS | {"Prefetch"}
+"""Stages that only hand elements on: what they seem to work is time in which other programs had the core."""
 PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
 """Iterators that open one dataset for each file, shard or generator."""
 
@@ -255,12 +257,14 @@ def _calls_per_batch(pipeline: TfData | None, seen: TracedStage | None) -> float
 def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
     """Find the stage that takes longest for a batch, considering the calls that really run at once."""
     times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
-    if not sum(times):
+    working = [number for number, work in enumerate(works) if work.name not in HANDING_ON]
+    most = max(working, key=times.__getitem__, default=None)
+    if most is None or not times[most]:
         return None
-    work = works[max(range(len(times)), key=times.__getitem__)]
+    work = works[most]
     stages = () if pipeline is None else pipeline.stages
     seen = next((stage for stage in stages if stage.path == work.path), None)
-    return Blamed(work.path, max(times) / sum(times), work, seen)
+    return Blamed(work.path, times[most] / sum(times), work, seen)
 
 
 def _calls_at_once(work: StageWork, pool_threads: int | None) -> float:

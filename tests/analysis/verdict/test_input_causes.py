@@ -279,11 +279,17 @@ def test_a_wait_that_the_trace_does_not_explain_blames_nobody():
     assert blame(pipeline(*with_map(name="Map", self_ms=600), blamed=2, unseen_ms=80)) == Blame()
 
 
-def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEEPING, reader_ms: float = 1) -> Blame:
+def modelled(
+    map_work_ms: float,
+    parallelism: float | None,
+    load: JobLoad = SLEEPING,
+    reader_ms: float = 1,
+    prefetch_ms: float = 0.01,
+) -> Blame:
     """Blame a stage by the model alone: steps of 50 ms that wait for 30, batches of 32, a map and a reader of so much work."""
     works = (
         results.stage_work("Root", None, 1.0, 1e4, path="Root"),
-        results.stage_work("Prefetch", 0, 1.0, 1e4, path="Root::Prefetch", is_asynchronous=True),
+        results.stage_work("Prefetch", 0, 1.0, prefetch_ms * MS, path="Root::Prefetch", is_asynchronous=True),
         results.stage_work(
             "ParallelMapV2",
             1,
@@ -311,6 +317,11 @@ def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
     assert modelled(100, 2.0, pool_of_eight).cause == "under-parallel"
     assert modelled(0.5, 1.0, pool_of_eight, reader_ms=40).cause == "source"
     assert modelled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
+
+
+def test_a_prefetch_that_lost_its_core_to_others_is_not_to_blame():
+    found = modelled(20, 2.0, replace(SLEEPING, pool_threads=8), prefetch_ms=30)
+    assert (found.stage, found.cause) == ("ParallelMapV2", "under-parallel")
 
 
 def test_stages_of_far_less_work_than_the_wait_are_not_to_blame():

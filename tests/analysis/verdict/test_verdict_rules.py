@@ -238,7 +238,9 @@ def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
     """Judge a watched job that fills what others leave of two cores with a step of 50 ms, and whose pipeline works so long for a batch."""
     cores = 1.9 - other_cores
     job = replace(results.job_steps(), total_ns=195 * 50 * results.MS, wait_total_ns=0)
-    stages = (replace(results.live_model().stages[0], visits_per_batch=1.0, self_ns=work_ms * results.MS),)
+    stages = (
+        replace(results.live_model().stages[-1], parent=None, visits_per_batch=1.0, self_ns=work_ms * results.MS),
+    )
     return judged(
         divided(host_compute=100),
         job_steps=job,
@@ -255,7 +257,7 @@ def test_a_watched_job_whose_input_takes_cores_from_its_step_is_not_told_to_look
     assert verdict.sentence.startswith(
         "The input pipeline takes about 30 ms of each 50 ms step (60 %) from the training"
     )
-    assert verdict.stage == results.live_model().stages[0].name
+    assert verdict.stage == results.live_model().stages[-1].name
     assert verdict.sentence.endswith(f"both need the same full cores, most of all {verdict.stage}.")
     assert verdict.confidence is not Confidence.HIGH
 
