@@ -23,8 +23,11 @@ def main() -> int:
     what.add_argument("--keep", type=Path, metavar="FOLDER", help="write whole texts there, nothing shortened")
     parser.add_argument("--only", default="", help=f"comma-separated: {', '.join(parts.PARTS)}")
     arguments = parser.parse_args()
+    names = arguments.only.split(",") if arguments.only else list(parts.PARTS)
+    if unknown := set(names) - set(parts.PARTS):
+        parser.error(f"--only: there is no {', '.join(sorted(unknown))}; there are {', '.join(parts.PARTS)}")
     wrong = 0
-    for name in arguments.only.split(",") if arguments.only else parts.PARTS:
+    for name in names:
         made = parts.make(name)
         if arguments.keep:
             parts.write(made, arguments.keep / name)
