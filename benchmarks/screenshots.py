@@ -26,7 +26,7 @@ WIDTH, MARGIN, SCALE = 1200, 12, 1.5
 BUDGET_BYTES = 1_500_000
 PATIENCE_MS = 600_000
 FIGURE, CODE, TABS = (f'[data-testid="{each}"]' for each in ("stPlotlyChart", "stCode", "stTabs"))
-NUMBERS = "text=What each is measured over"
+NUMBERS = ".st-key-headline"
 BASELINE, BOTH = "sample-baseline", "sample-baseline,sample-optimised"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "pipeline_lab"
 GUIDE = ROOT / "CONTRIBUTING.md"
 SHOWN = Path(__file__).with_name("contributing")
 """For each kind a script that asserts where its toy appears; it runs on the changed copy, in one process with the others."""
@@ -34,7 +35,7 @@ def blocks_of(kind: str) -> Iterator[Block]:
     guide = GUIDE.read_text(encoding="utf-8")
     section = re.search(rf"^### {kind.replace('_', ' ').capitalize()}$(.*?)(?=^##)", guide + "\n## ", re.M | re.S)
     assert section, f"CONTRIBUTING.md has no section about {kind}"
-    for text in re.findall(r"^```python\n(.*?)^```", section[1], re.M | re.S):
+    for text in re.findall(r"^```(?:python|toml)\n(.*?)^```", section[1], re.M | re.S):
         first, _, rest = text.partition("\n")
         path, _, place = first.removeprefix("# ").partition(", ")
         yield Block(path, place, rest)
@@ -48,7 +49,9 @@ def add(block: Block, root: Path) -> None:
         path.write_text(block.text, encoding="utf-8")
         return
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    if block.place == "among the imports":
+    if block.place == "at the end":
+        above = len(lines)
+    elif block.place == "among the imports":
         body = ast.parse("".join(lines)).body
         above = max((node.end_lineno or 1) - 1 for node in body if isinstance(node, ast.Import | ast.ImportFrom))
     else:
@@ -102,3 +105,38 @@ def failures(grown: Path) -> dict[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_added_by_the_guide_appears(kind: str, failures: dict[str, str]) -> None:
     assert failures.get(kind, "") == ""
+
+
+def names_in(path: Path) -> Iterator[str]:
+    """Yield what can be imported from a module or a folder of modules."""
+    if path.is_dir():
+        yield from (each.stem for each in path.iterdir())
+        path /= "__init__.py"
+    elif not path.exists():
+        path = path.with_suffix(".py")
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_what_the_examples_import_exists(grown: Path) -> None:
+    """The half of a workload that loads TensorFlow is not run here."""
+    blocks = [block for kind in KINDS for block in blocks_of(kind) if not block.place]
+    assert blocks
+    for block in blocks:
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline_lab."):
+                there = set(names_in(grown.joinpath(*(node.module or "").split("."))))
+                assert {each.name for each in node.names} <= there, f"{block.path} imports from {node.module}"
+
+
+def test_every_file_that_the_guide_names_exists() -> None:
+    prose = re.sub(r"^```.*?^```", "", GUIDE.read_text(encoding="utf-8"), flags=re.M | re.S)
+    named = set(re.findall(r"`([a-z_/]+\.(?:py|toml|md))`", prose))
+    assert len(named) > 50
+    known = {path.name for room in ("pipeline_lab", "tests") for path in (ROOT / room).rglob("*.*")}
+    assert {
+        name for name in named if not ((ROOT / name).exists() or (PACKAGE / name).exists() or name in known)
+    } == set()

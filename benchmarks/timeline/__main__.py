@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
@@ -28,17 +29,26 @@ SERVER_MS, ZOOM_MS = 100, 300
 ZOOMS = "+" * 16 + "-" * 8
 RANDOM_VIEWS = 200
 PREPARING_MS = 900_000
-NEXT_TILE = """(timeline, before) => new Promise((done) => {
-  const look = () => { const tile = timeline.dataset.tile; tile && tile !== before ? done(tile) : requestAnimationFrame(look) };
+NEXT_TILE = """(timeline, [before, patience]) => new Promise((done, fail) => {
+  const begun = performance.now();
+  const look = () => {
+    const tile = timeline.dataset.tile;
+    if (tile && tile !== before) return done(tile);
+    if (performance.now() - begun > patience) return fail(new Error(`nothing was painted: ${timeline.querySelector('.range')?.textContent}`));
+    requestAnimationFrame(look);
+  };
   look();
 })"""
+LONGEST_PAINT_MS = 30_000
+SHORTEST_NS = 1e5
+"""Of the random views."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trace", type=Path)
     trace = parser.parse_args().trace.resolve()
-    with tempfile.TemporaryDirectory() as store, sync_playwright() as playwright, serve_app(store) as url:
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright, _serve(scratch) as url:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
@@ -61,6 +71,11 @@ def main() -> int:
     return 0
 
 
+def _serve(scratch: str) -> AbstractContextManager[str]:
+    places = {name: f"{scratch}/{name.lower()}" for name in ("STORE", "CACHE", "RUNTIME")}
+    return serve_app(places["STORE"], **{f"PIPELINE_LAB_{name}": place for name, place in places.items()})
+
+
 def _note(request: Request, asked: list[str]) -> None:
     if "/view?" in request.url:
         asked.append(request.url)
@@ -75,13 +90,13 @@ def _zoom(page: Page, url: str, trace: Path) -> list[float]:
     page.wait_for_url(re.compile(r"/run\?run="))
     page.goto(page.url.partition("&")[0] + "&section=Timeline")
     timeline = page.locator(".timeline")
-    tile = timeline.evaluate(NEXT_TILE, "")
+    tile = timeline.evaluate(NEXT_TILE, ["", PREPARING_MS])
     page.get_by_role("application", name="Timeline of the run").focus()
     found = []
     for key in ZOOMS:
         begun_ms = page.evaluate("performance.now()")
         page.keyboard.press(key)
-        tile = timeline.evaluate(NEXT_TILE, tile)
+        tile = timeline.evaluate(NEXT_TILE, [tile, LONGEST_PAINT_MS])
         found.append(page.evaluate("performance.now()") - begun_ms)
     return found
 
@@ -93,7 +108,7 @@ def _ask(whole: str) -> tuple[list[float], list[int]]:
     first, last = int(asked["start"]), int(asked["end"])
     chance, times, sizes = random.Random(1), [], []
     for _ in range(RANDOM_VIEWS):
-        length = int(10 ** chance.uniform(5, math.log10(last - first)))
+        length = int(10 ** chance.uniform(math.log10(min(SHORTEST_NS, (last - first) / 2)), math.log10(last - first)))
         start = chance.randint(first, last - length)
         query = urlencode({**asked, "start": start, "end": start + length})
         begun = time.perf_counter()

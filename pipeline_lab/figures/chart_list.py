@@ -25,7 +25,14 @@ from pipeline_lab.figures.comparing.comparison_charts import (
     stalls_by_run,
     step_time_difference,
 )
-from pipeline_lab.figures.comparing.overlaid_runs import anatomy_by_run, loss_by_run, step_time_by_run
+from pipeline_lab.figures.comparing.overlaid_runs import (
+    accuracy_by_run,
+    anatomy_by_run,
+    loss_by_run,
+    memory_over_time_by_run,
+    step_time_by_run,
+    wait_by_run,
+)
 from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
 from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
@@ -361,6 +368,9 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
 COMPARED_STEPS = "step-parts-by-run"
 """The chart of a comparison that belongs to its answer."""
 
+RACED_STEPS = "race-steps"
+"""The chart of a race that belongs to its answer."""
+
 RACE_CHARTS: tuple[Chart[Race], ...] = (
     Chart(
         "race-intervals",
@@ -369,7 +379,7 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
         race_intervals,
     ),
     Chart(
-        "race-steps",
+        RACED_STEPS,
         None,
         "The mean step of each arm, divided into waiting for the batch and training on it.",
         race_steps,
@@ -377,6 +387,9 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
 )
 """Every chart of a race."""
 
+
+SEARCH_HISTORY = "search-history"
+"""The chart of a search that belongs to its answer."""
 
 TUNE_CHARTS: tuple[Chart[RecordedSearch], ...] = (
     Chart(
@@ -388,7 +401,7 @@ TUNE_CHARTS: tuple[Chart[RecordedSearch], ...] = (
         wide=True,
     ),
     Chart(
-        "search-history",
+        SEARCH_HISTORY,
         None,
         "Every configuration in the order in which it first raced, with a line for the best so far.",
         search_history,
@@ -413,7 +426,8 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     Chart(
         COMPARED_STEPS,
         Topic.STEPS,
-        "What a profiled step of each run consists of, one strip per run above the next, all at one scale.",
+        "What a profiled step of each run consists of, one strip per run above the next, all at one scale; below them, at one "
+        "scale too, when the device worked and waited in the same length of time of each run.",
         anatomy_by_run,
         wide=True,
     ),
@@ -435,6 +449,13 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
         Topic.STALLS,
         "For each run the wait per step that left the device idle, and the wait hidden behind device work.",
         stalls_by_run,
+    ),
+    Chart(
+        "wait-by-run",
+        Topic.STALLS,
+        "How long every run's steps waited for their next batch, over its steps, all on one axis.",
+        wait_by_run,
+        wide=True,
     ),
     Chart(
         "stages-by-run",
@@ -464,10 +485,24 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     ),
     Chart("memory-by-run", Topic.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
     Chart(
+        "memory-over-time-by-run",
+        Topic.MEMORY,
+        "Resident memory of every run's job over its time, all on one axis.",
+        memory_over_time_by_run,
+        wide=True,
+    ),
+    Chart(
         "loss-by-run",
         Topic.STEPS,
         "Loss of every run over its steps, all on one axis.",
         loss_by_run,
+        wide=True,
+    ),
+    Chart(
+        "accuracy-by-run",
+        Topic.STEPS,
+        "Accuracy of every run over its steps, all on one axis.",
+        accuracy_by_run,
         wide=True,
     ),
 )

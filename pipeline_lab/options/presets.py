@@ -39,15 +39,15 @@ class PresetGroup:
 
     Attributes:
         title: What they are about, in a word or two.
-        icon: What the app draws beside it, by its name in Google's Material Symbols.
         question: What they answer together, as a sentence.
         presets: In the order in which lists show them.
+        picture: What they are about as rows of bars: what a bar stands for, as charts color it, and its length in percent.
     """
 
     title: str
-    icon: str
     question: str
     presets: tuple[Preset, ...]
+    picture: tuple[tuple[tuple[str, float], ...], ...] = ()
 
 
 def _read_preset(written: dict[str, Any]) -> Preset:
@@ -59,7 +59,12 @@ def _read_preset(written: dict[str, Any]) -> Preset:
 def _read_groups(path: Path) -> tuple[PresetGroup, ...]:
     groups = tomllib.loads(path.read_text(encoding="utf-8"))["groups"]
     return tuple(
-        PresetGroup(group["title"], group["icon"], group["question"], tuple(map(_read_preset, group["presets"])))
+        PresetGroup(
+            group["title"],
+            group["question"],
+            tuple(map(_read_preset, group["presets"])),
+            tuple(tuple((kind, percent) for kind, percent in row) for row in group["picture"]),
+        )
         for group in groups
     )
 

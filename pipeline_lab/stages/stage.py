@@ -58,7 +58,7 @@ class Stage(Options):
     is_function: ClassVar[bool] = False
     """It calls a function of the workload for each element."""
     makes_batches: ClassVar[bool] = False
-    """It puts single examples into batches."""
+    """It puts single examples into batches; every pipeline needs such a stage."""
     is_part: ClassVar[bool] = False
     """It lets only a part of the data through."""
     works_in_vain: ClassVar[bool] = False
@@ -203,7 +203,7 @@ class Stage(Options):
 
     @property
     def copies(self) -> int:
-        """Examples that become of one."""
+        """Examples that become of one, each with an id of its own."""
         return 1
 
     @property

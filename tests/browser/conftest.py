@@ -48,6 +48,7 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--js-flags=--max-opt=1",  # pages are short-lived: what optimizing compilers would cost, they never save
 ]
 SETTLED = """([quiet, patience]) => new Promise((resolve, reject) => {
   const start = performance.now(); let last = start;

@@ -32,7 +32,7 @@ def test_the_parts_stand_side_by_side_and_add_up_to_the_mean_step() -> None:
     assert edge == pytest.approx(step_ms)
     assert figure.layout.xaxis.range == (0, pytest.approx(step_ms))
     assert caption_of(figure) == "Input wait fills 60 % of a step."
-    assert f"Mean of {found.steps.count} profiled steps" in notes_of(figure)[0]
+    assert f"Mean of {found.steps.count} recorded steps" in notes_of(figure)[0]
 
 
 def test_a_suggestion_with_a_prediction_is_drawn_as_a_shorter_step() -> None:
@@ -80,8 +80,7 @@ def test_a_single_step_is_no_mean() -> None:
     single = replace(found.step_breakdown, table=found.step_breakdown.table.slice(0, 1))
     figure = step_anatomy(replace(found, step_breakdown=single))
     assert not isinstance(figure, Unavailable)
-    assert notes_of(figure)[0].startswith("One profiled step, ")
-    assert "each" not in notes_of(figure)[0]
+    assert notes_of(figure)[0] == "One recorded step."
 
 
 def test_without_a_breakdown_the_reason_is_given() -> None:

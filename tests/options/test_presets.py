@@ -3,7 +3,8 @@ import re
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import PRESETS, Preset, find_preset
+from pipeline_lab.figures.theme import THEMES
+from pipeline_lab.options.presets import PRESET_GROUPS, PRESETS, Preset, find_preset
 from pipeline_lab.options.run_options import read_options
 from tests.support.presets import BASELINE, OPTIMISED
 
@@ -38,3 +39,11 @@ def test_an_unknown_preset_is_answered_with_the_closest_one(name: str, meant: st
     sentence = f"'{name}' is not a preset; `pipeline-lab presets` lists them.{meant}"
     with pytest.raises(OptionsError, match=f"^{re.escape(sentence)}$"):
         find_preset(name)
+
+
+def test_each_group_has_a_picture_in_the_colors_of_charts() -> None:
+    for group in PRESET_GROUPS:
+        assert group.picture
+        for row in group.picture:
+            assert sum(percent for _, percent in row) <= 100
+            assert {kind for kind, _ in row} <= set(THEMES["light"].categories)

@@ -1,5 +1,6 @@
 """A lab of its own for each test: a store, a queue, a fake worker, and nothing left running at the end."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.launch import spare
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import NoteEvent, read_events
@@ -33,6 +35,13 @@ def options_for(behaviour: str, **training: float) -> RunOptions:
 
 def notes(folder: RunFolder) -> list[str]:
     return [event.sentence for event in read_events(folder.events) if isinstance(event, NoteEvent)]
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether a process has ended; one that nobody has waited for yet counts."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Lab:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     runtime = tmp_path / "runtime"
     monkeypatch.setenv("PIPELINE_LAB_RUNTIME", str(runtime))
+    monkeypatch.setattr(spare, "TIMEOUT_S", PATIENCE_S)
     monkeypatch.setenv("PIPELINE_LAB_WORKER", f"{sys.executable} {FAKE_WORKER}")
     store = RunStore(tmp_path / "store")
     store.root.mkdir()

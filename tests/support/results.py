@@ -45,7 +45,7 @@ from pipeline_lab.analysis.tf_data.tf_data import (
     TfData,
     TracedStage,
 )
-from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
+from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, JudgedStep, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, WrittenStage
 from pipeline_lab.runs.run_events import EvaluationEvent
@@ -479,6 +479,7 @@ def verdict() -> Verdict:
         ),
         stage="map",
         cause="under-parallel",
+        step=JudgedStep(STEP_NS, 60.0, 30.0, 40, are_recorded=True),
     )
 
 

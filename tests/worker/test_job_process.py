@@ -52,7 +52,7 @@ def fail():
     raise ValueError
 
 job_process._delete_generated_code = fail
-job_process.leave(3)
+job_process.leave_process(3)
 """
 
 

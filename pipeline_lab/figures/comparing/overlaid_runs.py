@@ -1,4 +1,4 @@
-"""Runs of a comparison on one axis: their steps to scale above each other, and step time and loss over their steps."""
+"""Runs of a comparison on one axis: their steps to scale above each other; step time, wait, loss and memory over the runs."""
 
 import html
 from collections.abc import Sequence
@@ -12,12 +12,16 @@ from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import mean_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.aggregate import column, group_percentile, group_size, group_starts
+from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts
+from pipeline_lab.figures.anatomy_chart import LEAST_SEEN, add_windows, middle_window, shortest_ns
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, dots_or_line, new_figure, say
-from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_duration_in
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, duration_unit, format_bytes, format_duration, format_duration_in
 
 LABEL_LENGTH = 20
+MOST_WINDOWS = 6
+"""Runs whose windows are drawn below their steps."""
 RUN_POINTS = 300
+MB = 1e6
 STRIP_HEIGHT = 58
 NAMED_SHARE = 0.08
 """The part of the longest strip that has room for a number."""
@@ -63,6 +67,7 @@ def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | 
             y=labels,
             orientation="h",
             name=part.label,
+            showlegend=bool(np.nanmax(lengths) >= LEAST_SEEN * longest_ns),
             marker={"color": color(part.category, mode), "line": {"width": 1, "color": THEMES[mode].paper}},
             text=[
                 f"<b>{format_duration_in(length, unit)}</b>" if length >= NAMED_SHARE * longest_ns else ""
@@ -77,6 +82,18 @@ def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | 
     figure.update_layout(legend_traceorder="normal")
     figure.update_xaxes(range=[0, longest_ns / unit[0]], fixedrange=True)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    windows = {
+        label: window
+        for label, run in zip(labels, comparison.runs, strict=True)
+        if not isinstance(run.diagnosis.idle_gaps, Unavailable)
+        and (window := middle_window(run.diagnosis.idle_gaps)) is not None
+    }
+    if 2 <= len(windows) <= MOST_WINDOWS:
+        seen = {
+            part.label for part in StepPart if any(parts.get(part, 0.0) >= LEAST_SEEN * longest_ns for parts in known)
+        }
+        title = f"The first {format_duration(shortest_ns(windows))} of a recorded window"
+        add_windows(figure, windows, title, STRIP_HEIGHT * len(labels), seen, mode)
     say(figure, _what_changed(labels, found))
     if len(known) < len(found):
         add_note(figure, f"Not measured in {len(found) - len(known)} of {len(found)} runs.")
@@ -113,6 +130,48 @@ def step_time_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure 
     return drawn
 
 
+def wait_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw how long every run's steps waited for their batch, over its steps, on one axis."""
+    drawn = _overlay(comparison, "wait_ns", NS_PER_MS, ("Input wait over the runs", "Wait per step (ms)"), mode)
+    if not isinstance(drawn, Unavailable):
+        typical = {line.name: float(np.nanmedian(line.y)) for line in drawn.data}
+        least, most = (pick(typical, key=typical.__getitem__) for pick in (min, max))
+        say(drawn, f"A typical step waits {typical[least]:.3g} ms in {least}, {typical[most]:.3g} ms in {most}.")
+    return drawn
+
+
+def accuracy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw every run's accuracy over its steps, on one axis."""
+    drawn = _overlay(comparison, "accuracy", 0.01, ("Accuracy over the runs", "Accuracy (%)"), mode)
+    if not isinstance(drawn, Unavailable):
+        lasts = {line.name: float(np.nanmean(line.y[-max(1, len(line.y) // 10) :])) for line in drawn.data}
+        best = max(lasts, key=lasts.__getitem__)
+        least = min(lasts.values())
+        say(drawn, f"The highest accuracy at the end: {lasts[best]:.3g} % in {best}; the lowest {least:.3g} %.")
+    return drawn
+
+
+def memory_over_time_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw the resident memory of every run's job over its time, on one axis."""
+    noted = [
+        (number, label, run.diagnosis.memory)
+        for number, (label, run) in enumerate(zip(run_labels(comparison.runs), comparison.runs, strict=True))
+        if not isinstance(run.diagnosis.memory, Unavailable) and run.diagnosis.memory.table.num_rows
+    ]
+    if not noted:
+        return Unavailable("No run noted its memory; launch runs with the lab.")
+    figure = new_figure("Memory over the runs", mode, "Time since the start of the job (s)", "Resident size (MB)")
+    for number, label, memory in reversed(noted):  # the baseline is on top
+        time_s = column(memory.table, "time_ns", NS_PER_S)
+        starts = group_starts(len(time_s), RUN_POINTS)
+        size = group_percentile(column(memory.table, "rss_bytes", MB), starts, 100)
+        _add_line(figure, number, label, (time_s - time_s[0])[starts], size, mode, "%{x:.3g} s: %{y:,.0f} MB")
+    peaks = {label: memory.process_peak_bytes for _, label, memory in noted}
+    most, least = (pick(peaks, key=peaks.__getitem__) for pick in (max, min))
+    say(figure, f"Memory peaks at {format_bytes(peaks[most])} in {most}, {format_bytes(peaks[least])} in {least}.")
+    return figure
+
+
 def loss_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw every run's loss over its steps, on one axis."""
     drawn = _overlay(comparison, "loss", 1.0, ("Loss over the runs", "Loss"), mode)
@@ -133,7 +192,7 @@ def _overlay(
     ]
     lines, noted = [line for line in lines if not np.isnan(column(line[2].table, name)).all()], bool(lines)
     if not lines and noted:
-        return NO_LOSS
+        return NO_LOSS if name == "loss" else Unavailable(f"The runs did not record their {name.removesuffix('_ns')}.")
     if not lines:
         return Unavailable("No run noted its steps; launch runs with the lab to see them over time.")
     figure = new_figure(titles[0], mode, "Step", titles[1])
@@ -144,21 +203,26 @@ def _overlay(
         values = group_percentile(column(table, name, unit), starts, 50)
         joined = max(joined, group_size(starts))
         heights.append(values[np.isfinite(values)])
-        shade = color("unknown", mode) if not number else color(CANDIDATES[(number - 1) % len(CANDIDATES)], mode)
-        is_named = number or label == "baseline"
-        figure.add_scatter(
-            x=column(table, "step")[starts],
-            y=values,
-            mode=dots_or_line(len(values)),
-            name=label if is_named else f"{label} (baseline)",
-            legendrank=number,
-            line={"color": shade, "width": 1.8 if not number else 1.4},
-            marker={"color": shade, "size": 8},
-            hovertemplate="%{fullData.name}, step %{x}: %{y:.3g}<extra></extra>",
-            showlegend=True,
-        )
+        _add_line(figure, number, label, column(table, "step")[starts], values, mode, "step %{x}: %{y:.3g}")
     ceiling = max((float(np.percentile(values, 99)) for values in heights if len(values)), default=0.0)
     figure.update_yaxes(range=[0, 1.15 * ceiling or 1])
     if joined > 1:
         add_note(figure, f"Lines: median of up to {joined} neighbouring steps.")
     return figure
+
+
+def _add_line(figure: go.Figure, number: int, label: str, x: FloatArray, y: FloatArray, mode: Mode, words: str) -> None:
+    """Draw one run over its steps or its time; few values as dots."""
+    shade = color("unknown", mode) if not number else color(CANDIDATES[(number - 1) % len(CANDIDATES)], mode)
+    is_named = number or label == "baseline"
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode=dots_or_line(len(y)),
+        name=label if is_named else f"{label} (baseline)",
+        legendrank=number,
+        line={"color": shade, "width": 1.8 if not number else 1.4},
+        marker={"color": shade, "size": 8},
+        hovertemplate=f"%{{fullData.name}}, {words}<extra></extra>",
+        showlegend=True,
+    )

@@ -16,7 +16,7 @@ from pipeline_lab.figures.comparing.overlaid_runs import CANDIDATES, short_label
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.runs.run_events import RaceEvent
-from pipeline_lab.runs.standings import Rounds, compared_ns
+from pipeline_lab.runs.standings import Rounds, counted_ns
 from pipeline_lab.statistics.sequential import SequentialResult
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
@@ -102,7 +102,7 @@ def closing_intervals(
         mode: Light or dark.
     """
     kept = rounds.kept(options.max_extra_load_percent)
-    times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
+    times_ns = counted_ns(rounds, options)
     if not len(times_ns):
         return Unavailable("The first round is not complete yet; it shows here as soon as it is.")
     figure = new_figure(

@@ -22,7 +22,7 @@ import numpy as np
 
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
-from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.note.event_log import Clock, find_offset_ns
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 
 MOST_QUEUED = 2
@@ -80,7 +80,7 @@ class EmulatedDevice:
     @property
     def clock_error_ns(self) -> int:
         """How far the system's clock, by which the profiler tells time, is ahead of the device's."""
-        return time.time_ns() - self._now_ns()
+        return find_offset_ns(self._now_ns)
 
     @property
     def mean_ns(self) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pipeline_lab.runs.launch import spare
 from pipeline_lab.runs.launch.launcher import wait
 from pipeline_lab.runs.launch.queue import QueueTurn
 from pipeline_lab.runs.launch.spare import Request, ensure_spare, fingerprint, hand_over, short_address, socket_path
@@ -100,6 +101,7 @@ def test_another_working_directory_means_a_cold_start(
 def test_a_dead_spare_worker_is_noticed_as_a_cold_start_only(lab: Lab, owner: Process) -> None:
     start_spare(lab, owner)
     waiting_workers(lab)[0].send_signal(signal.SIGKILL)
+    until(lambda: not waiting_workers(lab), "the worker is dead")
 
     folder = lab.launch("done")
 
@@ -185,6 +187,7 @@ def test_requests_survive_the_wire() -> None:
 
 def test_a_spare_waits_in_the_queue_like_everybody(lab: Lab, owner: Process) -> None:
     start_spare(lab, owner)
+    until(lambda: spare._ask(Request(fingerprint())) == "warm", "it no longer leaves when a measurement starts")
     with closing(QueueTurn("earlier")) as earlier:
         folder = lab.launch("done")
         until(lambda: read_record(folder).status.supervisor is not None, "the spare has it")

@@ -3,6 +3,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -16,8 +18,8 @@ from pipeline_lab.runs.launch.supervisor import TimeLimit, claim, find_time_limi
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-from tests.support.lab import Lab, notes, options_for
-from tests.support.patience import until
+from tests.support.lab import Lab, is_gone, notes, options_for
+from tests.support.patience import PATIENCE_S, until
 
 STORE_NAMES = {".lock", "events.jsonl", "pipeline.py", "run.json", "worker.log", "worker.pid"}
 
@@ -26,6 +28,27 @@ def supervisor_of(folder: RunFolder) -> int:
     supervisor = read_record(folder).status.supervisor
     assert supervisor is not None
     return supervisor.pid
+
+
+SUPERVISE = """
+import sys
+from pathlib import Path
+from pipeline_lab.runs.launch.queue import MeasurementLock
+from pipeline_lab.runs.launch.supervisor import claim, supervise
+from pipeline_lab.runs.run_folder import RunFolder
+
+folder = RunFolder(Path(sys.argv[1]))
+claim(folder)
+supervise(folder, MeasurementLock(), grace_s=float(sys.argv[2]))
+"""
+
+
+@contextmanager
+def supervised(lab: Lab, behaviour: str, grace_s: float) -> Iterator[tuple[RunFolder, int]]:
+    """Supervise a worker that has so long to stop once it is asked to; yield the run and the worker's pid once it works."""
+    folder = lab.store.create(options_for(behaviour), "")
+    with subprocess.Popen([sys.executable, "-c", SUPERVISE, str(folder.path), str(grace_s)]):
+        yield folder, lab.wait_until_working(folder)
 
 
 def test_a_job_that_works_is_done(lab: Lab) -> None:
@@ -86,11 +109,9 @@ def test_a_killed_worker_is_told_apart(lab: Lab) -> None:
 
 
 def test_cancel_lets_the_worker_flush(lab: Lab) -> None:
-    folder = lab.launch("patient")
-    lab.wait_until_working(folder)
-    cancel(folder)
-
-    record = wait(folder)
+    with supervised(lab, "patient", PATIENCE_S) as (folder, _):
+        cancel(folder)
+        record = wait(folder)
 
     assert record.status.state is RunState.CANCELLED
     assert record.status.reason == "Cancelled after 7 steps; what was recorded is kept."
@@ -106,14 +127,7 @@ def test_cancel_after_the_end_changes_nothing(lab: Lab) -> None:
 
 
 def test_a_worker_that_will_not_stop_is_killed(lab: Lab) -> None:
-    folder = lab.store.create(options_for("stubborn"), "")
-    program = (
-        "import sys; from pathlib import Path; from pipeline_lab.runs.launch.supervisor import *;"
-        "from pipeline_lab.runs.launch.supervisor import MeasurementLock, RunFolder;"
-        "folder = RunFolder(Path(sys.argv[1])); claim(folder); supervise(folder, MeasurementLock(), grace_s=0.3)"
-    )
-    with subprocess.Popen([sys.executable, "-c", program, str(folder.path)]):
-        worker = lab.wait_until_working(folder)
+    with supervised(lab, "stubborn", 0.3) as (folder, worker):
         cancel(folder)
         record = wait(folder)
 
@@ -156,15 +170,13 @@ def test_the_worker_dies_with_its_supervisor_and_the_run_reads_as_lost(lab: Lab)
     record = lab.wait_for(folder, RunState.LOST)
 
     assert "killed, or the machine restarted" in record.status.reason
-    until(lambda: not psutil.pid_exists(worker) or psutil.Process(worker).status() == "zombie", "the worker died")
+    until(lambda: is_gone(worker), "the worker died")
 
 
 def test_a_supervisor_that_is_asked_to_stop_cancels_its_run(lab: Lab) -> None:
-    folder = lab.launch("patient")
-    lab.wait_until_working(folder)
-    os.kill(supervisor_of(folder), signal.SIGTERM)
-
-    record = wait(folder)
+    with supervised(lab, "patient", PATIENCE_S) as (folder, _):
+        os.kill(supervisor_of(folder), signal.SIGTERM)
+        record = wait(folder)
 
     assert record.status.state is RunState.CANCELLED
     assert notes(folder)[-1] == "flushed"
@@ -175,7 +187,7 @@ def test_what_a_worker_leaves_behind_is_killed(lab: Lab) -> None:
 
     assert wait(folder).status.state is RunState.DONE
     child = int((folder.path / "child.pid").read_text())
-    until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "the child died")
+    until(lambda: is_gone(child), "the child died")
 
 
 def test_a_deleted_folder_ends_the_job(lab: Lab) -> None:
