@@ -197,7 +197,7 @@ def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
         return ()
     found = (
         comparison.find_measure(name)
-        for name in ("median_step_ms", "examples_per_second", "wait_ms", "exposed_ms", "idle_percent")
+        for name in ("median_step_ms", "examples_per_second", "exposed_ms", "peak_memory_bytes")
     )
     return tuple(
         Evidence(each.title, " → ".join(each.texts))

@@ -60,7 +60,7 @@ def saved_presets(store: RunStore) -> list[Preset]:
 def preset_groups(store: RunStore) -> list[PresetGroup]:
     """Return the bundled presets in their groups, then the saved ones."""
     own = saved_presets(store)
-    return [*PRESET_GROUPS, *([PresetGroup("Your own", "bookmark", "What have I kept?", tuple(own))] if own else [])]
+    return [*PRESET_GROUPS, *([PresetGroup("Your own", "What have I kept?", tuple(own))] if own else [])]
 
 
 def all_presets(store: RunStore) -> list[Preset]:

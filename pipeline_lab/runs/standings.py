@@ -92,10 +92,15 @@ def compared_ns(step_ns: FloatArray, options: RaceRules) -> FloatArray:
     return step_ns if options.examples_per_step is None else step_ns / np.array(options.examples_per_step)
 
 
+def counted_ns(rounds: Rounds, options: RaceRules) -> FloatArray:
+    """Return the compared times of the rounds that count, ns, shape (rounds, arms)."""
+    kept = rounds.kept(options.max_extra_load_percent)
+    return compared_ns(rounds.step_ns[kept][: options.pairs], options)
+
+
 def find_standings(rounds: Rounds, options: RaceRules) -> tuple[ArmStanding, ...]:
     """Return one standing per candidate."""
-    kept = rounds.kept(options.max_extra_load_percent)
-    times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
+    times_ns = counted_ns(rounds, options)
     plan = plan_race(options)
     return tuple(
         _standing(arm, sequential_ratio(log_ratios(times_ns[:, 0], times_ns[:, arm]), plan), options)

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pipeline_lab.figures.chart_list import COMPARED_STEPS
+from pipeline_lab.figures.theme import color
 from pipeline_lab.options.presets import Preset, PresetGroup
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.saved_presets import preset_groups
 from pipeline_lab.runs.store import RunStore, describe_unreadable
-from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions
+from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions, state
 from pipeline_lab.ui.shared.cache import summary
 from pipeline_lab.ui.shared.text import escape, format_moment
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
@@ -92,7 +93,7 @@ def show_before_and_after(store: RunStore, samples: list[RunRecord]) -> None:
 
 
 def show_presets(store: RunStore) -> None:
-    """Show the presets behind one search field: those that hold every word, or all of them by group, folded."""
+    """Show the presets behind one search field: those that hold every word, or the groups, one of them open."""
     words = (
         (st.text_input("Find a preset", key="find-preset", placeholder="shuffle, cache, audio …") or "").lower().split()
     )
@@ -103,12 +104,41 @@ def show_presets(store: RunStore) -> None:
             st.info("No preset matches; clear the field to see all of them.")
         _show_grid(store, found)
         return
+    with st.grid("auto", min_column_width=220):
+        for group in groups:
+            with st.container(border=True, height="stretch", gap="small"):
+                st.html(_picture(group))
+                st.markdown(f"**{group.title}**  \n{group.question}")
+                st.space("stretch")
+                label = f"{len(group.presets)} {'preset' if len(group.presets) == 1 else 'presets'}"
+                what = f"Show the presets about {group.title.lower()}"
+                st.button(
+                    label, key=f"group-{group.title}", help=what, on_click=state.choose, args=(_GROUP, group.title)
+                )
     for group in groups:
-        title = f"**{group.title}**: {group.question} ({len(group.presets)})"
-        folded = st.expander(title, icon=f":material/{group.icon}:", key=f"group-{group.title}", on_change="rerun")
-        if folded.open:
-            with folded:
-                _show_grid(store, group.presets)
+        if state.widget_value(_GROUP) == group.title:
+            st.subheader(group.title, anchor=False)
+            _show_grid(store, group.presets)
+
+
+_GROUP = "preset-group"
+_BAR = "<i style='flex:0 0 {percent:g}%;background:{color};border-right:1px solid transparent;background-clip:padding-box'></i>"
+_ROW = "<div style='display:flex;height:{height}px;margin-bottom:4px'>{bars}</div>"
+PICTURE_PX = 56
+
+
+def _picture(group: PresetGroup) -> str:
+    """Draw what a group is about, in the colors of the charts; words beside it say the same."""
+    height = PICTURE_PX // max(2, len(group.picture)) - 4
+    rows = (
+        _ROW.format(height=height, bars="".join(_bar(category, percent) for category, percent in row))
+        for row in group.picture
+    )
+    return f"<div aria-hidden='true' style='height:{PICTURE_PX}px'>{''.join(rows)}</div>"
+
+
+def _bar(category: str, percent: float) -> str:
+    return _BAR.format(percent=percent, color=color(category, state.mode()))
 
 
 def _show_grid(store: RunStore, presets: Sequence[Preset]) -> None:

@@ -13,7 +13,7 @@ from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
 from pipeline_lab.ui.shared.draft import Document
 from pipeline_lab.ui.shared.field_editors import edit_settings
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import prose, sentence
 
 MAX_ARMS = 8
 _BUDGET = ("pairs", "block_steps", "max_seconds", "margin_percent", "fail_if_slower_percent")
@@ -71,7 +71,7 @@ def show_page() -> None:
     if len(arms) < 2:
         st.info("Choose at least two arms; the first is the baseline.")
     elif problem:
-        st.error(f"Not ready to race. {escape(problem)}")
+        st.error(f"Not ready to race. {prose(sentence(problem))}")
     if st.button("Start the race", type="primary", disabled=options is None, key="race-start") and options:
         links.open_run(launch(store, options).id)
 

@@ -1,6 +1,7 @@
 """Every run in a table with what limits it: search, open, rename, tag, copy into the form, delete; several are compared."""
 
 from datetime import datetime
+from statistics import median
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -86,16 +87,82 @@ def _searchable(record: RunRecord) -> str:
     return " ".join([record.name, record.id, record.status.state, preset_of(record), *record.tags]).lower()
 
 
+GROUPINGS = {"preset": "Preset", "verdict": "Verdict", "tag": "Tags", "state": "State"}
+"""What runs are grouped by, and the column that says it."""
+
+
+def find_groups(table: pa.Table, by: str) -> dict[str, list[int]]:
+    """Return the rows of each group, in the order of their first ones; a run of several tags is in several groups."""
+    found: dict[str, list[int]] = {}
+    for row, value in enumerate(table.column(GROUPINGS[by]).to_pylist()):
+        for name in (value or [NOT_THERE]) if isinstance(value, list) else [value]:
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def groups_table(table: pa.Table, groups: dict[str, list[int]], by: str) -> pa.Table:
+    """Return one row per group: how many runs, and the median and the least of their step times, ms."""
+    steps = table.column("Step time").to_pylist()
+    known = [[steps[row] for row in rows if steps[row] is not None] for rows in groups.values()]
+    created = table.column("Created").to_pylist()
+    return pa.table(
+        {
+            by.capitalize(): list(groups),
+            "Runs": [len(rows) for rows in groups.values()],
+            "Median of their steps (ms)": [median(each) if each else None for each in known],
+            "Fastest (ms)": [min(each, default=None) for each in known],
+            "Latest": pa.array([max(created[row] for row in rows) for rows in groups.values()], pa.timestamp("s")),
+        }
+    )
+
+
+GROUP_CONFIG = {
+    "Median of their steps (ms)": st.column_config.NumberColumn(format="%.2f"),
+    "Fastest (ms)": st.column_config.NumberColumn(format="%.2f"),
+    "Latest": COLUMN_CONFIG["Created"],
+}
+
+
+def choose_group(table: pa.Table, by: str) -> list[int]:
+    """Show the groups; return the rows of those that are chosen, of all where none is."""
+    groups = find_groups(table, by)
+    chosen = st.dataframe(
+        groups_table(table, groups, by),
+        column_config=GROUP_CONFIG,
+        hide_index=True,
+        lazy=False,
+        placeholder=NOT_THERE,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key=f"groups-{by}",
+        alt=f"Runs by {by}",
+    )
+    names = list(groups)
+    rows = {row for number in chosen.selection.rows if number < len(names) for row in groups[names[number]]}
+    return sorted(rows) or list(range(table.num_rows))
+
+
 def show_page() -> None:
     st.title("Which runs are there?", anchor=False)
     store = cache.store()
-    words = st.text_input(
-        "Search",
-        key="search",
-        placeholder="name, state, preset or tag",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        words = st.text_input(
+            "Search",
+            key="search",
+            placeholder="name, state, preset or tag",
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+        by = st.selectbox(
+            "Group by",
+            list(GROUPINGS),
+            None,
+            key="group",
+            bind="query-params",
+            placeholder="Group by …",
+            label_visibility="collapsed",
+            width=170,
+        )
     readable, unreadable = store.survey()
     if unreadable:
         st.warning(escape(describe_unreadable(unreadable)))
@@ -110,6 +177,9 @@ def show_page() -> None:
         shown = records[: cache.FIRST_ROWS]
     with st.spinner("Reading the numbers of the runs"):  # once for each run
         table = runs_table(store, shown)
+    if by:
+        rows = choose_group(table, by)
+        table, shown = table.take(rows), [shown[row] for row in rows]
     chosen = st.dataframe(
         table,
         column_config=COLUMN_CONFIG,
@@ -118,7 +188,9 @@ def show_page() -> None:
         placeholder=NOT_THERE,
         on_select="rerun",
         selection_mode="multi-row",
-        key="runs",
+        key=f"runs-{by}-{len(shown)}-{shown[0].id}"
+        if by
+        else "runs",  # rows that were chosen are others in another list
         alt="All runs with state, step time, input wait and tags",
     )
     selected = [shown[row] for row in chosen.selection.rows if row < len(shown)]

@@ -10,7 +10,7 @@ from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
 from pipeline_lab.ui.shared.draft import Document
 from pipeline_lab.ui.shared.field_editors import edit_settings
-from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.shared.text import prose, sentence
 
 _MAIN = ("budget_s", "max_configurations", "max_memory_mb", "max_threads", "may_reorder")
 _FINE = ("margin_percent", "explore", "block_steps", "pairs", "seed")
@@ -69,7 +69,7 @@ def show_page() -> None:
         except PipelineLabError as error:
             problem = str(error)
     if problem:
-        st.error(f"Not ready to search. {escape(sentence(problem))}")
+        st.error(f"Not ready to search. {prose(sentence(problem))}")
     if st.button("Start the search", type="primary", disabled=options is None, key="tune-start") and options:
         from pipeline_lab.tuning.search_launch import launch_tune
 

@@ -24,7 +24,7 @@ def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     assert "What a step consists of" in written
     assert app.header[0].value == "optimised against baseline"
     assert "about 2× shorter" in app.header[1].value.replace("\\", "")
-    assert len(app.get("plotly_chart")) == 4
+    assert len(app.get("plotly_chart")) == 5, "the steps, then step time, loss and accuracy"
     assert [one.proto.label for one in app.get("link_button")] == [each.title for each in FORMATS]
 
 

@@ -57,7 +57,7 @@ def test_arms_that_cannot_race_say_why(open_page, run_store):
     document["pipeline"]["stages"] = stages
     run = run_store.create(read_options(document), "")
     app = open_page("race", arms=f"preset:baseline,run:{run.id}")
-    assert "the data of" in app.error[0].value
+    assert "The data of" in app.error[0].value
     assert app.button(key="race-start").disabled
 
 

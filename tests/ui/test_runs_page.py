@@ -10,7 +10,7 @@ from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.runs_page import COLUMNS, find_runs, runs_table
+from pipeline_lab.ui.runs_page import COLUMNS, find_groups, find_runs, groups_table, runs_table
 from pipeline_lab.ui.shared import cache
 from pipeline_lab.ui.shared.cache import RunSummary, summary
 from tests.support import results
@@ -121,3 +121,25 @@ def test_a_list_does_not_ask_the_disk_again_for_what_no_longer_changes(store, tm
     with monkeypatch.context() as patch:
         patch.setattr(cache, "fingerprint", lambda _: pytest.fail("it was asked again"))
         assert cache.summaries([folder]) == [before]
+
+
+def test_runs_are_grouped_with_the_times_of_each_group(store):
+    first, second = make_run(store, "synthetic"), make_run(store, "synthetic")
+    make_run(store, "baseline")
+    store.tag(first.id, ("slow", "mine"))
+    store.tag(second.id, ("slow",))
+    table = runs_table(store, [one for one in store.runs() if not store.is_sample(one.id)])
+    by_preset = find_groups(table, "preset")
+    assert {name: len(rows) for name, rows in by_preset.items()} == {"synthetic": 2, "baseline": 1}
+    assert {name: len(rows) for name, rows in find_groups(table, "tag").items()} == {"slow": 2, "mine": 1, "–": 1}
+    rows = {row["Preset"]: row for row in groups_table(table, by_preset, "preset").to_pylist()}
+    assert rows["synthetic"]["Runs"] == 2
+    assert rows["synthetic"]["Fastest (ms)"] == rows["synthetic"]["Median of their steps (ms)"] == 20
+
+
+def test_a_list_of_groups_stands_above_the_runs(open_page, run_store):
+    make_run(run_store, "synthetic")
+    make_run(run_store, "baseline")
+    app = open_page("runs", group="preset")
+    assert not app.exception
+    assert [len(one.value) for one in app.dataframe] == [2, 2]

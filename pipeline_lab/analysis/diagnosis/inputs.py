@@ -1,6 +1,5 @@
 """What a run's diagnosis is made from, known from file names alone: cheap to import and to ask."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def window_files(folder: RunFolder) -> list[Path]:
 def _names_in(folder: Path) -> list[str]:
     """Return what lies in a folder, sorted; of ten thousand windows, patterns would take seconds."""
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208
+        return sorted(entry.name for entry in folder.iterdir())
     except OSError:
         return []
 

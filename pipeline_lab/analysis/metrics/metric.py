@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from pipeline_lab.analysis.metrics.metric_readers import Value
-from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.results import Diagnosis, Results
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
@@ -35,6 +35,7 @@ class Unit(StrEnum):
 class Over(StrEnum):
     """What a number is measured over."""
 
+    JUDGED_STEPS = "the recorded steps; all measured ones where the recorded ones are no fair sample"
     STEPS = "all measured steps; of a log, the recorded ones"
     MEASURED_STEPS = "all measured steps"
     RECORDED_STEPS = "recorded steps"
@@ -43,13 +44,16 @@ class Over(StrEnum):
     SAMPLES = "the examples that the job took"
     RUN = "the whole run"
 
-    def words(self, diagnosis: Results) -> str | None:
+    def words(self, diagnosis: Diagnosis) -> str | None:
         """Say how many steps, or which stretch of time, that was in one run; None where there was none."""
         job, steps = diagnosis.job_steps, diagnosis.steps
         recorded = None if isinstance(steps, Unavailable) else _recorded(steps.count)
         match self:
+            case Over.JUDGED_STEPS:
+                judged = diagnosis.verdict.step
+                return judged and (_recorded(judged.count) if judged.are_recorded else _measured(judged.count))
             case Over.STEPS | Over.MEASURED_STEPS:
-                return recorded if isinstance(job, Unavailable) else f"all {format_count(job.count)} measured steps"
+                return recorded if isinstance(job, Unavailable) else _measured(job.count)
             case Over.RECORDED_STEPS:
                 return recorded
             case Over.WINDOWS:
@@ -58,6 +62,10 @@ class Over(StrEnum):
                 return self.value
             case _:
                 assert_never(self)
+
+
+def _measured(count: int) -> str:
+    return f"all {format_count(count)} measured steps"
 
 
 def _recorded(count: int) -> str:

@@ -24,6 +24,7 @@ NO_WAITS = (
     "autotuning switched off), so their waits are known from the windows only."
 )
 NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
+NOT_JUDGED = Unavailable("The bottleneck could not be determined, so there is no step to speak of.")
 NO_PROBE = Unavailable("The job did not note its samples; switch `sample_probe` on.")
 
 
@@ -45,6 +46,18 @@ def read_ms(source: str, attribute: str) -> Callable[[Results], Value]:
         return Unavailable("It was not timed.") if found is None else found / NS_PER_MS
 
     return read_of(source, read)
+
+
+def read_judged(attribute: str, scale: float = 1.0) -> Callable[[Any], Value]:
+    """Read a number of the step that the verdict speaks of."""
+
+    def read(diagnosis: Any) -> Value:
+        step = diagnosis.verdict.step
+        if step is not None:
+            return float(getattr(step, attribute)) / scale
+        return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else NOT_JUDGED
+
+    return read
 
 
 def or_reason(value: float | None, reason: str) -> Value:

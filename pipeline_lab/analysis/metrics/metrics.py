@@ -32,6 +32,7 @@ from pipeline_lab.analysis.metrics.metric_readers import (
     per_step,
     phase_words,
     profiler_words,
+    read_judged,
     read_mixing,
     read_ms,
     read_of,
@@ -84,17 +85,22 @@ def find_metric(key: str) -> Metric:
 
 
 HEADLINE = (
+    "judged_step_ms",
     "median_step_ms",
+    "lost_to_input_percent",
     "all_wait_percent",
-    "exposed_percent",
+    "busy_percent",
     "idle_percent",
-    "utilisation_percent",
     "examples_per_second",
     "peak_memory_bytes",
 )
-"""What may stand at the top of a run's page, in this order."""
-SECOND_CHOICES = {"exposed_percent": "all_wait_percent", "idle_percent": "utilisation_percent"}
-"""Numbers that stand there only where the one that says nearly the same over more steps was not measured."""
+"""What may stand at the top of a run's page, in this order: first the numbers that the verdict speaks of."""
+SECOND_CHOICES = {
+    "median_step_ms": "judged_step_ms",
+    "all_wait_percent": "lost_to_input_percent",
+    "idle_percent": "busy_percent",
+}
+"""Numbers that stand there only where the verdict has none: they say nearly the same on another basis."""
 
 
 def _rows(diagnosis: Results, metrics: list[Metric] | tuple[Metric, ...], *, with_reasons: bool) -> Iterator[Row]:
@@ -125,6 +131,39 @@ _RESULT_TITLES = {
 
 
 METRICS: tuple[Metric, ...] = (
+    Metric(
+        "judged_step_ms",
+        "Time per step",
+        Unit.MS,
+        Topic.STEPS,
+        Over.JUDGED_STEPS,
+        "lower",
+        "The mean step, as the verdict speaks of it.",
+        "verdict.step.mean_ms",
+        read_judged("mean_ns", NS_PER_MS),
+    ),
+    Metric(
+        "lost_to_input_percent",
+        "Lost to input",
+        Unit.PERCENT,
+        Topic.STALLS,
+        Over.JUDGED_STEPS,
+        "lower",
+        "Share of the step that a perfect input pipeline would save; a wait that device work hides is not in it.",
+        "verdict.step.lost_to_input_percent",
+        read_judged("input_percent"),
+    ),
+    Metric(
+        "busy_percent",
+        "Compute busy",
+        Unit.PERCENT,
+        Topic.GAPS,
+        Over.JUDGED_STEPS,
+        "higher",
+        "Share of the step that is lost to nothing: the device works, or the training computation where it is on the processor.",
+        "verdict.step.busy_percent",
+        read_judged("busy_percent"),
+    ),
     Metric(
         "measured_steps",
         "Measured steps",

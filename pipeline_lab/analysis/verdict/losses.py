@@ -58,6 +58,7 @@ class Losses:
         worker: What is busy in the rest of it.
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
         is_estimated: The competition for the processor is estimated from processor times: the step alone was not timed.
+        are_recorded: The shares are those of the recorded steps; else of all measured ones.
     """
 
     by_class: dict[VerdictClass, float]
@@ -65,6 +66,7 @@ class Losses:
     worker: Busy
     pace: Pace | None = None
     is_estimated: bool = False
+    are_recorded: bool = True
 
     @property
     def device_percent(self) -> float:
@@ -88,7 +90,7 @@ def measure_losses(results: Results) -> Losses | None:
         by_class = {VerdictClass.INPUT_BOUND: waiting}
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
         worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
-        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker)
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker, are_recorded=False)
     has_device = breakdown.device_compute_ns + breakdown.device_copy_ns > 0
     parts = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
@@ -119,7 +121,7 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.COPYING
     if results.source.is_emulated:
         worker = Busy.EMULATED
-    losses = Losses(by_class, step_ns, worker, is_estimated=is_estimated)
+    losses = Losses(by_class, step_ns, worker, is_estimated=is_estimated, are_recorded=of_all is None)
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses

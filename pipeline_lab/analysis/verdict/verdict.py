@@ -1,5 +1,6 @@
 """What a verdict consists of: its class, sentence and evidence, its suggestions, and the findings beside it."""
 
+import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -8,7 +9,7 @@ from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.units import format_percent
+from pipeline_lab.units import NS_PER_MS, format_percent
 
 
 class Confidence(StrEnum):
@@ -39,6 +40,9 @@ NO_GAIN = Unavailable(
     "What the change would bring can only be predicted where Pipeline Lab measured the stages; launch the job with "
     "`pipeline-lab run`, or the script with `pipeline-lab watch`."
 )
+
+
+_CLAUSE_END = re.compile(r"[;.](?: |$)")
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Suggestion:
     after: str = ""
     gain_range_percent: tuple[float, float] | None = None
     held_back: str = ""
+
+    @property
+    def headline(self) -> str:
+        """What to do, up to the first semicolon or full stop: the rest says where else, and what if not."""
+        return _CLAUSE_END.split(self.change, maxsplit=1)[0]
 
     @property
     def edit(self) -> str:
@@ -139,6 +148,34 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class JudgedStep:
+    """The step that the verdict speaks of, and where its time goes; the numbers at the top of a run's page.
+
+    Attributes:
+        mean_ns: Its length.
+        input_percent: Share of it that is lost to input: what a perfect pipeline would save.
+        busy_percent: Share of it that is lost to nothing.
+        count: How many steps that was measured over.
+        are_recorded: These are the recorded steps; else all measured ones, of which the recorded ones are no fair sample.
+    """
+
+    mean_ns: float
+    input_percent: float
+    busy_percent: float
+    count: int
+    are_recorded: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mean_ms": self.mean_ns / NS_PER_MS,
+            "lost_to_input_percent": self.input_percent,
+            "busy_percent": self.busy_percent,
+            "count": self.count,
+            "recorded": self.are_recorded,
+        }
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Why the device waits.
 
@@ -151,6 +188,7 @@ class Verdict:
         stage: That an input-bound job waits for, or that takes most of the processor from the step; None where it is not known.
         cause: Of an input-bound job, where the stages are known; of idle time.
         calls: What the user wrote for the stage, with file and line where a script was watched.
+        step: That the sentence speaks of; None where there is none.
         lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
@@ -163,6 +201,7 @@ class Verdict:
     suggestions: tuple[Suggestion, ...] = ()
     stage: str | None = None
     cause: str | None = None
+    step: JudgedStep | None = None
     lost_percent: float | None = None
     overlap_percent: float | None = None
     calls: tuple[WrittenCall, ...] = ()
@@ -180,6 +219,7 @@ class Verdict:
             "calls": [call.to_json() for call in self.calls],
             "cause": self.cause,
             "sentence": self.sentence,
+            "step": self.step and self.step.to_json(),
             "evidence": [one.to_json() for one in self.evidence],
             "confidence": self.confidence.value,
             "suggestions": [suggestion.to_json() for suggestion in self.suggestions],

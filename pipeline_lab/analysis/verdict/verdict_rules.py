@@ -24,7 +24,7 @@ from pipeline_lab.analysis.verdict.losses import (
     deciding_breakdown,
     measure_losses,
 )
-from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Evidence, Verdict
+from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Evidence, JudgedStep, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
@@ -213,9 +213,21 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         confidence=_confidence(kind, losses, results, blame),
         stage=blame.stage,
         cause=cause,
+        step=_judged_step(losses, results),
         lost_percent=losses.by_class.get(kind),
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         calls=(*blame.calls, *blame.filled_by),
+    )
+
+
+def _judged_step(losses: Losses, results: Results) -> JudgedStep:
+    measured = results.steps if losses.are_recorded else results.job_steps
+    return JudgedStep(
+        losses.step_ns,
+        losses.by_class.get(VerdictClass.INPUT_BOUND, 0.0),
+        losses.device_percent,
+        0 if isinstance(measured, Unavailable) else measured.count,
+        losses.are_recorded,
     )
 
 

@@ -30,6 +30,7 @@ from pipeline_lab.runs.record import Process, is_alive
 from pipeline_lab.runs.run_folder import RunFolder
 
 TIMEOUT_S = 2.0
+"""How long a launch waits for a spare's answer."""
 _RELEVANT = (
     "CUDA",
     "GRPC",
@@ -127,7 +128,7 @@ def short_address(path: Path) -> Iterator[str]:
 
 
 def _ask(request: Request) -> str | None:
-    """Return the spare's answer (taken, here, leaving), or None without an answer."""
+    """Return the spare's answer (taken, refused, warm, loading, leaving), or None without an answer."""
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(TIMEOUT_S)
         try:
@@ -143,6 +144,8 @@ def _ask(request: Request) -> str | None:
 _LOOK_S = 1.0
 """How often it checks its owner."""
 _REQUEST_BYTES = 64 * 1024
+_REQUEST_S = 10.0
+"""How long a caller may take to send its line; on an idle machine no time at all."""
 
 
 def main() -> None:
@@ -219,7 +222,7 @@ class Spare:
     def _answer(self) -> RunFolder | None:
         channel, _ = self.listener.accept()
         with channel:
-            channel.settimeout(TIMEOUT_S)
+            channel.settimeout(_REQUEST_S)
             try:
                 with channel.makefile("rb") as lines:
                     request = Request.decode(lines.readline(_REQUEST_BYTES))
@@ -236,7 +239,7 @@ class Spare:
             return "leaving", None
         self.owner = request.owner or self.owner
         if request.run is None:
-            return "here", None
+            return "warm" if self.is_warm else "loading", None
         folder = RunFolder(Path(request.run))
         if self.worker.exit_code() is None and _claim(folder):
             return "taken", folder

@@ -17,6 +17,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.ui.shared import links, state
+from pipeline_lab.ui.shared.choices import labels_of
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import format_duration, format_percent
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pipeline_lab.advice.what_if import Prediction
 
 SAME_PERCENT = 0.1
+FEWEST_CORES = 0.05
+"""Of other programs that are named."""
 MOST_RUNS = 5
 """Runs to try before giving up; each new one has to be loaded."""
 MOST_READ = 200
@@ -32,12 +35,75 @@ MOST_READ = 200
 
 
 @dataclass(frozen=True)
+class KnownRun:
+    """What a run measured, and how busy others kept its machine meanwhile.
+
+    Attributes:
+        measured: What predictions are made from.
+        other_cores: That other programs used; None where it is not known.
+        is_busy: They used so many that its times tell little; it predicts only when asked.
+    """
+
+    measured: "Measured"
+    other_cores: float | None
+    is_busy: bool
+
+
+@dataclass(frozen=True)
 class FormForecast:
     """A prediction, and the run that it was made from."""
 
     run: RunRecord
-    measured: "Measured"
+    known: KnownRun
     prediction: "Prediction"
+
+    @property
+    def measured(self) -> "Measured":
+        return self.known.measured
+
+
+@dataclass(frozen=True)
+class FormSources:
+    """The runs that may predict the form, the latest first, and the prediction of the one that was chosen or comes first."""
+
+    runs: tuple[RunRecord, ...]
+    forecast: FormForecast | None
+
+
+_CHOSEN, _SOURCE = "forecast-chosen", "forecast-source"
+
+
+def show_source(sources: FormSources) -> None:
+    """Name the run that predicts, and let the user choose another."""
+    found, names = sources.forecast, {run.id: run for run in sources.runs}
+    if found is not None:
+        st.caption(f"From run {escape(found.run.name)}{_others(found.known.other_cores)}.")
+    elif names:
+        st.caption("Not predicted: other programs kept the machine busy during the runs that could tell.")
+    if len(names) > (found is not None):
+        labels = labels_of(names)
+        st.selectbox(
+            "Predict from",
+            list(names),
+            None if found is None else list(names).index(found.run.id),
+            format_func=labels.__getitem__,
+            key=f"{_SOURCE}-{'' if found is None else found.run.id}",
+            on_change=_choose_source,
+            args=(f"{_SOURCE}-{'' if found is None else found.run.id}",),
+            placeholder="a run",
+            width=460,
+        )
+
+
+def _choose_source(key: str) -> None:
+    """Predict from the run that the list shows (a callback)."""
+    state.choose(_CHOSEN, state.widget_value(key))
+
+
+def _others(cores: float | None) -> str:
+    if cores is None or cores < FEWEST_CORES:
+        return ""
+    return f"; other programs used {cores:.2g} cores meanwhile"
 
 
 def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> None:
@@ -64,23 +130,31 @@ def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> 
             links.open_run(launch(store, plan_race(found.measured, [options])).id)
 
 
-def find_forecast(store: RunStore, options: RunOptions) -> FormForecast | None:
-    """Return the prediction for these options from the latest run that allows one."""
-    from pipeline_lab.advice.what_if import predict
+def find_sources(store: RunStore, options: RunOptions) -> FormSources:
+    """Return the runs that may predict these options, and the prediction of the chosen one, else of the latest that can tell.
+
+    One whose machine was busy is not used unasked.
+    """
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+
+    saved = [(run, path, SavedDiagnosis(path).saved_ns) for run, path in _candidates(store, options)]
+    known = [(run, path, saved_ns) for run, path, saved_ns in saved if saved_ns is not None]  # none is waited for here
+    chosen = state.widget_value(_CHOSEN)
+    asked = [each for each in known if each[0].id == chosen]
+    forecasts = (_forecast(*each, options, is_asked=bool(asked)) for each in asked or known)
+    found = next((each for each in forecasts if each is not None), None)
+    return FormSources(tuple(run for run, _, _ in known), found)
+
+
+def _forecast(run: RunRecord, path: Path, saved_ns: int, options: RunOptions, *, is_asked: bool) -> FormForecast | None:
+    from pipeline_lab.advice.what_if import predict
     from pipeline_lab.errors import Unavailable
 
-    for run, path in _candidates(store, options):
-        saved_ns = SavedDiagnosis(path).saved_ns
-        if saved_ns is None:  # a diagnosis is not worth waiting for here
-            continue
-        measured = _measured(path, saved_ns)
-        if measured is None:
-            continue
-        prediction = predict(measured, options)
-        if not isinstance(prediction, Unavailable):
-            return FormForecast(run, measured, prediction)
-    return None
+    known = _measured(path, saved_ns)
+    if known is None or (known.is_busy and not is_asked):
+        return None
+    prediction = predict(known.measured, options)
+    return None if isinstance(prediction, Unavailable) else FormForecast(run, known, prediction)
 
 
 def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
@@ -120,11 +194,12 @@ def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
 
 
 @lru_cache(maxsize=32)
-def _measured(path: Path, _saved_ns: int) -> "Measured | None":
+def _measured(path: Path, _saved_ns: int) -> KnownRun | None:
     """Return what a run measured, cached by when its diagnosis was saved."""
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.advice.what_if import measure
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.verdict.findings import is_machine_busy
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.run_folder import RunFolder
 
@@ -132,7 +207,10 @@ def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     if diagnosis is None or isinstance(options, Unavailable):
         return None
     measured = measure(diagnosis, options)
-    return None if isinstance(measured, Unavailable) else measured
+    if isinstance(measured, Unavailable):
+        return None
+    others = diagnosis.other_cpu_percent
+    return KnownRun(measured, None if others is None else others / 100, is_machine_busy(diagnosis))
 
 
 _COLOURS = {Weight.PROBLEM: "orange", Weight.ADVICE: "blue", Weight.FACT: "gray"}

@@ -67,7 +67,7 @@ def _offer_to_read(draft: Draft, workload: Document, key: str) -> None:
             access.check_pattern(pattern)
             features = infer_features(pattern, access.check_path)
         except (DataError, StoreError) as error:
-            st.error(escape(str(error)))
+            st.error(prose(str(error)))
             return
         state.keep(with_features(draft, workload, features))
         st.rerun()

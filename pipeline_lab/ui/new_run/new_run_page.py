@@ -14,7 +14,7 @@ from pipeline_lab.ui.new_run.origin import start_over
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links, state
 from pipeline_lab.ui.shared.choices import FORM
-from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.shared.text import escape, prose, sentence
 
 _NAME, _FILE = "preset-name", "options-file"
 
@@ -40,7 +40,7 @@ def show_keeping(store: RunStore, origin: str, options: RunOptions | None) -> No
             st.button(f"Delete preset {escape(own)}", key="forget-preset", on_click=_forget, args=(store, own))
         st.file_uploader("Open options from a JSON file", type="json", key=_FILE, on_change=_open)
     if problem := state.take_problem():
-        st.error(escape(problem))
+        st.error(prose(problem))
 
 
 def _keep(store: RunStore, options: RunOptions) -> None:
@@ -102,7 +102,7 @@ def show_page() -> None:
 
     with launch_place:
         if problem:
-            st.error(f"Not ready to launch. {escape(sentence(problem))}")
+            st.error(f"Not ready to launch. {prose(sentence(problem))}")
         with st.container(horizontal=True):
             if st.button("Launch", type="primary", disabled=options is None, width="stretch", key="launch") and options:
                 links.open_run(launch(cache.store(), options).id)
@@ -119,9 +119,11 @@ def show_page() -> None:
         if shown is not None:
             if options is None:
                 st.caption("Advice and source for the last valid form:")
-            predicted = advice.find_forecast(cache.store(), shown)
+            sources = advice.find_sources(cache.store(), shown)
+            predicted = sources.forecast
             if predicted is not None:
                 advice.show_forecast(cache.store(), predicted, shown)
+            advice.show_source(sources)
             advice.show_advice(cache.store(), shown, predicted)
             st.markdown("**pipeline.py** — the file that will run")
             st.code(render_source(shown), language="python", height=640)

@@ -16,7 +16,7 @@ from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.ui.serving.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.shared import contents
 from pipeline_lab.ui.shared.analyses import Attempts
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def show_beside_xprof(folder: RunFolder) -> None:
         _show_waiting(folder)
         return
     if attempt is not None:
-        st.info(escape((place.error if attempt.has_failed else None) or "The comparison ended without a result."))
+        st.info(prose((place.error if attempt.has_failed else None) or "The comparison ended without a result."))
     st.markdown(
         "Compare these numbers with XProf's for the same traces. XProf runs in a separate process, limited to five "
         "minutes and 8 GB; the result is saved with the run."

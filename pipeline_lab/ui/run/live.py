@@ -106,7 +106,7 @@ def _write_progress(folder: RunFolder, record: RunRecord, progress: Progress) ->
         meaning = f"{'End the run' if is_ours else 'The job goes on'}; what was recorded is kept."
         right.button(label, key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
     if problem := state.take_problem():
-        st.error(escape(sentence(problem)))
+        st.error(prose(sentence(problem)))
     for note in progress.notes:
         st.caption(escape(note))
 
@@ -264,9 +264,9 @@ def show_ending(record: RunRecord, folder: RunFolder) -> None:
     progress = summarise(read_events(folder.events))
     status = record.status
     if status.state is RunState.CANCELLED:
-        st.info(escape(status.reason or "The run was canceled; what it recorded is below."))
+        st.info(prose(status.reason or "The run was canceled; what it recorded is below."))
     elif status.state in (RunState.FAILED, RunState.LOST):
-        st.error(escape(status.reason or "The run failed without giving a reason."))
+        st.error(prose(status.reason or "The run failed without giving a reason."))
         with st.expander("For a bug report"):
             st.code(progress.failure.traceback if progress.failure else _log_tail(folder), language=None)
     for note in progress.notes:

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.figures.chart_list import RACED_STEPS
 from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.options.race_options import AnyRace, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
@@ -14,11 +16,11 @@ from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import read_rounds
+from pipeline_lab.runs.standings import FloatArray, Rounds, counted_ns, read_rounds
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import escape, prose
 
 
 def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
@@ -34,15 +36,15 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     try:
         content = reports.open_report(store, [folder]).content()
     except TraceIncompleteError as error:
-        st.info(escape(str(error)))
+        st.info(prose(str(error)))
         details.show(record, folder)
         return
-    contents.show_answer(content.answer)
+    steps, (first, *others) = contents.take_picture(content.sections, RACED_STEPS)
+    contents.show_answer(content.answer, steps)
     contents.show_warnings(content)
-    contents.show_about(content)
-    first, *others = content.sections
     closing = _closing(folder, _race_events(folder), read_recorded_race(record.options or {}))
-    contents.show_tabs((replace(first, blocks=(*first.blocks, closing)), *others), "race-section")
+    contents.show_tabs((replace(first, blocks=(closing, *first.blocks)), *others), "race-section")
+    contents.show_about(content)
     reports.show_exports([record.id])
     header.edit_notes(store, record)
     details.show_files(folder)
@@ -66,25 +68,30 @@ def _show_standing(folder: RunFolder, options: AnyRace) -> None:
         st.caption("The first round starts when every arm has warmed up.")
         return
     live.show_live_picture(_closing(folder, events, options))
-    st.markdown(contents.write_table(standing_table(events[-1], options)))
+    st.markdown(contents.write_table(standing_table(events[-1], options, _rounds(folder, options))))
 
 
 def _closing(folder: RunFolder, events: list[RaceEvent], options: AnyRace) -> Picture:
     meaning = "Each candidate's difference from the baseline in every round, and its interval closing in."
-    rounds = read_rounds(read_table(folder.blocks, BLOCKS), options.arm_count)
-    return Picture("race-closing", meaning, partial(closing_intervals, rounds, events, options), wide=True)
+    return Picture(
+        "race-closing", meaning, partial(closing_intervals, _rounds(folder, options), events, options), wide=True
+    )
 
 
-def standing_table(event: RaceEvent, options: AnyRace) -> Table:
-    """Return the current result of every candidate."""
-    names = name_arms(options)
+def _rounds(folder: RunFolder, options: AnyRace) -> Rounds:
+    return read_rounds(read_table(folder.blocks, BLOCKS), options.arm_count)
+
+
+def standing_table(event: RaceEvent, options: AnyRace, rounds: Rounds) -> Table:
+    """Return the current result of every candidate; before the first look, what its rounds measured so far."""
+    names, times_ns = name_arms(options), counted_ns(rounds, options)
     rows = tuple(
         (
             names[one["arm"]],
             one["outcome"] if one["pairs"] else "too early to tell",
-            "–" if one["ratio"] is None else f"{one['ratio']:.3f}",
+            _ratio(one["ratio"], times_ns, one["arm"]),
             _interval(one["low"], one["high"]),
-            str(one["pairs"]),
+            str(one["pairs"] or len(times_ns)),
         )
         for one in event.standings
     )
@@ -92,9 +99,15 @@ def standing_table(event: RaceEvent, options: AnyRace) -> Table:
     return Table("Standing", heads, rows, numeric=(2, 3, 4))
 
 
+def _ratio(ratio: float | None, times_ns: FloatArray, arm: int) -> str:
+    if ratio is None and not len(times_ns):
+        return "–"
+    return f"{np.median(times_ns[:, arm] / times_ns[:, 0]) if ratio is None else ratio:.3f}"
+
+
 def _interval(low: float | None, high: float | None) -> str:
     if low is None and high is None:
-        return "–"
+        return "in a few rounds"
     return f"{0 if low is None else low:.3f} to {'∞' if high is None else f'{high:.3f}'}"
 
 

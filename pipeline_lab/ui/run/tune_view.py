@@ -1,16 +1,16 @@
 """A search on the run page: what was tried so far, then the winner and how it was found."""
 
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from pipeline_lab.figures.comparing.tune_charts import search_places
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.chart_list import SEARCH_HISTORY, TUNE_CHARTS
 from pipeline_lab.options.tune_options import is_script_tune
-from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
@@ -19,8 +19,11 @@ from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, reports, state
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import NS_PER_S, format_duration
+
+SO_FAR = (SEARCH_HISTORY, "search-places")
+"""Charts of a search under way."""
 
 
 def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
@@ -31,15 +34,16 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         return
     live.show_ending(record, folder)
     found, content = read_search(folder), reports.open_report(store, [folder]).content()
-    contents.show_answer(content.answer)
+    history, sections = contents.take_picture(content.sections, SEARCH_HISTORY)
+    contents.show_answer(content.answer, history)
     if isinstance(found, ScriptTuning):
         _show_fix(found)
         _offer_to_go_on(store, found)
     else:
         _show_command(found)
         _show_actions(store, found)
+    contents.show_tabs(sections, "tune-section")
     contents.show_about(content)
-    contents.show_tabs(content.sections, "tune-section")
     reports.show_exports([record.id])
     header.edit_notes(store, record)
 
@@ -74,8 +78,12 @@ def _show_so_far(folder: RunFolder) -> None:
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
     if under_way and st.button("Open the current measurement", key="tune-watch"):
         links.open_run(under_way[-1])
-    meaning = "Every configuration that raced so far, with its interval, next to its prediction."
-    live.show_live_picture(Picture("search-places", meaning, partial(search_places, found)))
+    for chart in TUNE_CHARTS:
+        drawing = chart.draw(found, state.mode())
+        if chart.name in SO_FAR and not isinstance(drawing, Unavailable):
+            live.show_live_chart(drawing, chart.name, chart.description)
+    if not any(isinstance(step, Raced) for step in found.steps):
+        st.caption("The charts begin with the first race.")
     for step in reversed(found.steps):
         st.markdown(f"- {escape(describe(step))}")
 
@@ -109,7 +117,7 @@ def _show_fix(found: ScriptTuning) -> None:
         st.markdown("Write it into the files with:")
         st.code(found.fix_command, language="shell", wrap_lines=True)
     elif fix.note:
-        st.info(escape(fix.note))
+        st.info(prose(fix.note))
 
 
 def _offer_to_go_on(store: RunStore, found: RecordedSearch) -> None:

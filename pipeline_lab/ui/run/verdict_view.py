@@ -1,23 +1,31 @@
 """The answer first: the verdict with its evidence, how sure it is, and what to try."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from pipeline_lab.analysis.metrics.metric import Over
 from pipeline_lab.analysis.metrics.metrics import headline_of
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.anatomy_chart import PREDICTED
 from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.report.user_source import source_blocks
+from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.ui.run.sections import ANATOMY
 from pipeline_lab.ui.shared import contents, state
-from pipeline_lab.ui.shared.text import escape, prose
+from pipeline_lab.ui.shared.text import escape, prose, split_sentences
 from pipeline_lab.ui.timeline import jump
 
+NARROWEST_PX = 104
+"""Of a number at the top: three beside each other on a phone."""
+_SAID = (Over.JUDGED_STEPS, Over.STEPS, Over.WINDOWS)
 PICTURES = (ANATOMY, "device-timeline")
 """What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
 SHOWN_SUGGESTIONS = 3
-"""Including the first one, which stands by itself; the others are folded."""
+"""The others are folded."""
 
 
 def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
@@ -29,34 +37,73 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
     """
     verdict = diagnosis.verdict
     with st.container(border=True, key="verdict"):
-        kind = verdict.verdict_class
-        st.markdown(f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]")
-        st.header(escape(verdict.sentence), anchor=False)
+        st.markdown(_badges(diagnosis))
+        first, more = split_sentences(verdict.sentence)
+        st.header(escape(first), anchor=False)
+        if more := more.removesuffix(EMULATED_NOTE).strip():  # a badge says that
+            st.markdown(escape(more))
         _show_source(diagnosis.source.path, verdict)
-        for chart in map(find_chart, PICTURES):
-            drawing = chart.draw(diagnosis, state.mode())
-            if not isinstance(drawing, Unavailable):
-                contents.show_figure(drawing, f"verdict-{chart.name}", chart.description)
-                break
+        _show_picture(diagnosis)
         if verdict.suggestions:
-            st.markdown(f"**Try first:** {_suggestion(verdict.suggestions[0])}")
-        if changes_in and any(one.options is not None for one in verdict.suggestions):
-            st.button(
-                "View and race each change",
-                key="try-suggestions",
-                icon=":material/flag:",
-                on_click=jump.to_tab,
-                args=(changes_in,),
-            )
+            _show_first(verdict.suggestions[0], changes_in)
+        if changes_in and not _is_button(verdict.suggestions[:1]) and _is_button(verdict.suggestions):
+            _show_button("View and race each change", changes_in)
+
+
+def _badges(diagnosis: Diagnosis) -> str:
+    verdict = diagnosis.verdict
+    kind = verdict.verdict_class
+    emulated = " :gray-badge[emulated accelerator]" if diagnosis.source.is_emulated else ""
+    return f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]{emulated}"
+
+
+def _show_picture(diagnosis: Diagnosis) -> None:
+    """Draw the step to scale; the sentence above says what to see in it, and what stands below names its first change."""
+    verdict = diagnosis.verdict
+    for chart in map(find_chart, PICTURES):
+        figure = chart.drawing(diagnosis, state.mode())
+        if not isinstance(figure, Unavailable):
+            if verdict.suggestions and verdict.predicted is verdict.suggestions[0]:
+                for words in figure.select_annotations({"name": PREDICTED}):
+                    words.text = words.text[words.text.rindex("<b>") :]
+            contents.show_figure(figure, f"verdict-{chart.name}", chart.description, is_told=chart.name == ANATOMY)
+            return
+
+
+def _is_button(suggestions: Sequence[Suggestion]) -> bool:
+    """Say whether a tab shows what one of the suggestions would change."""
+    return any(one.options is not None for one in suggestions)
+
+
+def _show_first(suggestion: Suggestion, changes_in: str) -> None:
+    """Show what to try first: as a button where a tab shows the change."""
+    gain = f" ({suggestion.prediction})" if suggestion.prediction else ""
+    if changes_in and _is_button([suggestion]):
+        _show_button(f"Try first: {escape(suggestion.headline)}{escape(gain)}", changes_in)
+    else:
+        st.markdown(f"**Try first: {escape(suggestion.headline)}**{escape(gain)}")
+    if suggestion.edit:
+        st.markdown(f"`{suggestion.edit.replace('`', '')}`")
+
+
+def _show_button(label: str, changes_in: str) -> None:
+    st.button(
+        label,
+        key="try-suggestions",
+        type="primary",
+        icon=":material/flag:",
+        on_click=jump.to_tab,
+        args=(changes_in,),
+    )
 
 
 def show_more(diagnosis: Diagnosis) -> None:
-    """Show, folded, what else could be tried, the numbers behind the verdict, and what else is worth knowing."""
-    suggestions, evidence = diagnosis.verdict.suggestions[1:], diagnosis.verdict.evidence
+    """Show, folded, what to try in full, the numbers behind the verdict, and what else is worth knowing."""
+    suggestions, evidence = diagnosis.verdict.suggestions, diagnosis.verdict.evidence
     if suggestions:
         order = "Highest gain per risk first.\n\n" if suggestions[0].risk else ""
-        shown, folded = suggestions[: SHOWN_SUGGESTIONS - 1], suggestions[SHOWN_SUGGESTIONS - 1 :]
-        with st.expander(f"More to try ({len(suggestions)})", key="more-suggestions"):
+        shown, folded = suggestions[:SHOWN_SUGGESTIONS], suggestions[SHOWN_SUGGESTIONS:]
+        with st.expander(f"What to try, and why ({len(suggestions)})", key="more-suggestions"):
             st.markdown(order + "\n".join(f"- {_suggestion(one)}" for one in shown))
             if folded and st.toggle(f"Show {len(folded)} more", key="all-suggestions"):
                 st.markdown("\n".join(f"- {_suggestion(one)}" for one in folded))
@@ -90,9 +137,13 @@ def show_findings(diagnosis: Diagnosis) -> None:
 
 
 def show_metrics(diagnosis: Diagnosis) -> None:
-    """Show the headline numbers; what was not measured says so and why."""
-    shown = headline_of(diagnosis)
-    with st.grid(len(shown), min_column_width=128, gap="small"):
+    """Show the headline numbers; what the verdict speaks of says why where it was not measured, the others are left out."""
+    shown = [
+        each
+        for each in headline_of(diagnosis)
+        if each.over in _SAID or not isinstance(each.read(diagnosis), Unavailable)
+    ]
+    with st.grid(len(shown), min_column_width=NARROWEST_PX, gap="small", key="headline"):
         for metric in shown:
             text = metric.write(diagnosis)
             if isinstance(text, Unavailable):
@@ -101,14 +152,18 @@ def show_metrics(diagnosis: Diagnosis) -> None:
                 help_ = f"{metric.explanation} Over {metric.over}."
                 st.metric(metric.title, text, border=True, help=prose(help_), height="stretch")
     if over := basis(diagnosis):
-        st.caption(f"What each is measured over. {escape(over)}.")
+        st.caption(f"{escape(over)}.")
 
 
 def basis(diagnosis: Diagnosis) -> str:
-    """Say over which steps or stretches of time the headline numbers were measured; they differ."""
-    names: dict[str, list[str]] = {}
+    """Say over which steps or stretches of time the headline numbers were measured; the picture says so of its own."""
+    step, names = diagnosis.verdict.step, dict[str, list[str]]()
+    has_picture = not isinstance(diagnosis.step_breakdown, Unavailable) and not diagnosis.source.unseen_device
+    is_drawn = step is not None and step.are_recorded and has_picture
     for metric in headline_of(diagnosis):
         over = metric.over.words(diagnosis)
+        if metric.over is Over.RUN or (is_drawn and metric.over is Over.JUDGED_STEPS):
+            continue
         if over is not None and not isinstance(metric.read(diagnosis), Unavailable):
             names.setdefault(over, []).append(metric.title)
     return ". ".join(f"{_list(labels)}: {over}" for over, labels in names.items())

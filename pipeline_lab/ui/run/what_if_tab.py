@@ -88,13 +88,13 @@ def _show_prediction(store: RunStore, folder: RunFolder, measured: Measured) -> 
         try:
             chosen = choose_changes(measured.options, f"what-if.{folder.id}")
         except OptionsError as error:
-            st.error(escape(str(error)))
+            st.error(prose(str(error)))
             return
     prediction = predict(measured, chosen)
     with answer_side:
         st.subheader("Prediction", anchor=False)
         if isinstance(prediction, Unavailable):
-            st.info(escape(prediction.reason))
+            st.info(prose(prediction.reason))
         else:
             _show_answer(measured, prediction)
         changed = find_settings(measured.options, chosen)

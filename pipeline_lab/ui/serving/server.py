@@ -18,7 +18,7 @@ from pipeline_lab.runs.launch.spare import ensure_spare
 from pipeline_lab.runs.record import this_process
 from pipeline_lab.ui.serving import access, uploads, visitors
 from pipeline_lab.ui.serving.routes import ROUTES
-from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.shared.text import prose, sentence
 
 _APP = Path(__file__).parents[1]
 SCRIPT = _APP / "main.py"
@@ -61,7 +61,7 @@ def streamlit_config() -> dict[str, Any]:
 def show_error(error: Exception) -> bool:
     """Say what went wrong in one sentence; an unexpected error keeps its traceback for a bug report."""
     if isinstance(error, PipelineLabError):
-        st.error(escape(sentence(str(error))))
+        st.error(prose(sentence(str(error))))
         return True
     st.error("An unexpected error occurred in Pipeline Lab. Reload the page; if it happens again, please report it.")
     with st.expander("For a bug report"):

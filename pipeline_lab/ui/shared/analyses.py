@@ -21,7 +21,7 @@ from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import prose
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
@@ -151,7 +151,7 @@ def _show_waiting(folder: RunFolder) -> None:
         st.rerun()
     attempt = _attempts.start(folder)
     if attempt.has_failed:
-        st.info(escape(place.error or "The analysis of this run failed without giving a reason."))
+        st.info(prose(place.error or "The analysis of this run failed without giving a reason."))
         if st.button("Try again", key="analyse-again"):
             _attempts.forget(folder)
         return

@@ -113,14 +113,18 @@ def show_picture(picture: Picture) -> None:
         st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
 
 
-def show_figure(figure: go.Figure, name: str, description: str) -> None:
-    title = show_heading(figure)
+def show_figure(figure: go.Figure, name: str, description: str, *, is_told: bool = False) -> None:
+    """Show a chart below its heading; ``is_told`` leaves its caption out where a sentence above says the same."""
+    title = show_heading(figure, is_told=is_told)
     st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
 
 
-def show_heading(figure: go.Figure) -> str:
+def show_heading(figure: go.Figure, *, is_told: bool = False) -> str:
     """Show a chart's title and caption as text above it, and take them off the chart; return the title."""
     title, caption, notes = take_heading(figure)
+    if is_told:
+        st.markdown(f"**{escape(title)}** :gray[:small[{escape(' '.join(notes))}]]")
+        return title
     said = [f":small[{escape(caption)}]"] if caption else []
     said += [f":gray[:small[{escape(' '.join(notes))}]]"] if notes else []
     st.markdown("  \n".join([f"**{escape(title)}**", " ".join(said)]) if said else f"**{escape(title)}**")

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline_lab.analysis.metrics.metrics import METRICS, find_metric
+from pipeline_lab.analysis.metrics.metrics import HEADLINE, METRICS, find_metric
 
 _WORDS = {
     "Run": "A training job that was launched or watched here, or a log that was opened; all its files are in one folder.",
@@ -37,7 +37,9 @@ _WORDS = {
     "Salvaged": "Read from a damaged file as far as possible; the loss is given in bytes and events.",
 }
 
-GLOSSARY: dict[str, str] = _WORDS | {each.title: each.explanation for each in METRICS if each.text is not None}
+GLOSSARY: dict[str, str] = _WORDS | {
+    each.title: each.explanation for each in METRICS if each.text is not None or each.key in HEADLINE
+}
 """Every term of the app, and every number that it shows on its own."""
 
 _NAMED = (

@@ -12,7 +12,7 @@ from pipeline_lab.figures.theme import Mode
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.shared.draft import Draft, start_draft
-from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.shared.text import prose, sentence
 
 _DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"
 DEFAULT_ORIGIN = "preset:baseline"
@@ -81,7 +81,7 @@ def show_problem() -> Iterator[None]:
     try:
         yield
     except PipelineLabError as error:
-        st.error(escape(sentence(str(error))))
+        st.error(prose(sentence(str(error))))
 
 
 def take_problem() -> str:

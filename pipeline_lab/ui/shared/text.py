@@ -5,6 +5,8 @@ import time
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&=^])")
 
+_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
 _CODE = re.compile(r"(`[^`]+`)|[^`]+|`")
 
 
@@ -17,6 +19,12 @@ def prose(text: str) -> str:
     """Return a sentence as :func:`escape` does, but with what stands between backticks as code."""
     line = text.replace("\r", " ").replace("\n", " ")  # a line break would end the code as well
     return _CODE.sub(lambda found: found[0] if found[1] else escape(found[0]), line)
+
+
+def split_sentences(text: str) -> tuple[str, str]:
+    """Return the first sentence of a text, and the others."""
+    first, *others = _SENTENCE_END.split(text, maxsplit=1)
+    return first, "".join(others)
 
 
 def sentence(text: str) -> str:

@@ -13,7 +13,7 @@ from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.analyses import Attempts
-from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
 from pipeline_lab.units import format_count, format_duration
@@ -121,7 +121,7 @@ def _show_waiting(folder: RunFolder) -> None:
         st.rerun()
     attempt = _attempts.start(folder, "--timeline")
     if attempt.has_failed:
-        st.info(escape(place.error or "The timeline could not be created, and no reason is known."))
+        st.info(prose(place.error or "The timeline could not be created, and no reason is known."))
         if st.button("Try again", key="timeline-again"):
             _attempts.forget(folder)
         return

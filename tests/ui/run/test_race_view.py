@@ -143,8 +143,13 @@ def test_each_round_is_a_dot_from_the_first_one_on():
     assert isinstance(closing_intervals(none, [], WORDS), Unavailable)
 
 
-def test_the_table_waits_for_the_first_look():
+def test_before_the_first_look_the_table_says_what_the_rounds_measured():
     early = RaceEvent(
         1, 1, 45, 1.0, 100.0, [{"arm": 1, "pairs": 0, "ratio": None, "low": None, "high": None, "outcome": "undecided"}]
     )
-    assert standing_table(early, WORDS).rows == (("optimised", "too early to tell", "–", "–", "0"),)
+    first = Rounds(np.array([[20e6, 15e6]]), np.zeros((1, 2)))
+    assert standing_table(early, WORDS, first).rows == (
+        ("optimised", "too early to tell", "0.750", "in a few rounds", "1"),
+    )
+    none = Rounds(np.zeros((0, 2)), np.zeros((0, 2)))
+    assert standing_table(early, WORDS, none).rows[0][2:] == ("–", "in a few rounds", "0")

@@ -57,7 +57,7 @@ def test_a_working_search_shows_what_was_tried_and_can_be_stopped(open_page, run
     assert not app.exception
     assert "20 s of 10 min 00 s spent on 2 runs and races." in texts(app)
     assert "Of 36 configurations" in texts(app)
-    assert live_charts(app) == 1
+    assert live_charts(app) == 2, "how it went, and the places so far"
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
 

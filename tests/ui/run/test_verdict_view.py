@@ -1,13 +1,80 @@
+from dataclasses import replace
+
+import pytest
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.ui.run import what_if_tab
+from pipeline_lab.ui.run.verdict_view import basis
 from pipeline_lab.ui.shared import analyses
 from tests.support import results
 from tests.support.run_folders import make_run
+from tests.ui.conftest import texts
 
 
-def test_without_steps_the_answer_shows_when_the_device_worked(open_page, run_store, monkeypatch):
-    found = results.diagnosis(step_breakdown=Unavailable("no steps"))
-    monkeypatch.setattr(analyses, "wait_for", lambda _folder, **_: found)
-    app = open_page("run", run=make_run(run_store).id)
-    assert not app.exception
+@pytest.fixture
+def open_diagnosis(open_page, run_store, monkeypatch):
+    """Return a function that opens the page of a run with some diagnosis."""
+
+    def open_(found: Diagnosis):
+        monkeypatch.setattr(analyses, "wait_for", lambda _folder, **_: found)
+        app = open_page("run", run=make_run(run_store).id)
+        assert not app.exception
+        return app
+
+    return open_
+
+
+def suggesting(*suggestions: Suggestion) -> Diagnosis:
+    found = results.diagnosis()
+    return replace(found, verdict=replace(found.verdict, suggestions=suggestions))
+
+
+def test_without_steps_the_answer_shows_when_the_device_worked(open_diagnosis):
+    app = open_diagnosis(results.diagnosis(step_breakdown=Unavailable("no steps")))
     first = app.get("plotly_chart")[0].proto
     assert "verdict-device-timeline" in first.id
+
+
+def test_the_first_numbers_are_those_of_the_verdict(open_diagnosis):
+    found = results.diagnosis()
+    shown = {one.label: one.value for one in open_diagnosis(found).metric if one.proto.show_border}
+    assert list(shown) == ["Time per step", "Lost to input", "Compute busy", "Throughput", "Peak memory"]
+    assert [shown[name] for name in ("Time per step", "Lost to input", "Compute busy")] == ["50 ms", "60 %", "30 %"]
+    assert basis(found) == "Throughput: all 195 measured steps", "the picture says what the others are over"
+    assert found.verdict.step
+    unlike = replace(found.verdict.step, are_recorded=False, count=195)
+    told = basis(replace(found, verdict=replace(found.verdict, step=unlike)))
+    assert told.startswith("Time per step, lost to input, compute busy and throughput: all 195 measured steps")
+
+
+def test_a_log_lists_no_number_that_only_runs_have(open_diagnosis):
+    app = open_diagnosis(results.bare_diagnosis())
+    shown = {one.label: one.value for one in app.metric if one.proto.show_border}
+    assert shown == {"Time per step": "–", "Lost to input": "–", "Compute busy": "–"}
+
+
+def test_what_to_try_first_is_a_button_that_leads_to_the_change(open_diagnosis):
+    change = Suggestion("Add prefetch; or more.", "Nothing overlaps.", 25.0, options={"name": "a"})
+    app = open_diagnosis(suggesting(change))
+    label = app.button(key="try-suggestions").label.replace("\\", "")
+    assert label == "Try first: Add prefetch (predicted: step 25 % shorter)"
+    assert "Nothing overlaps" in texts(app), "the reason is folded, and there"
+    app.button(key="try-suggestions").click().run()
+    assert app.session_state["section"] == what_if_tab.TITLE
+
+
+def test_what_no_tab_shows_is_said(open_diagnosis):
+    app = open_diagnosis(suggesting(Suggestion("Buy a disk.", "It is slow.")))
+    assert "**Try first: Buy a disk**" in texts(app)
+    assert "try-suggestions" not in [one.key for one in app.button]
+
+
+def test_an_emulated_accelerator_is_named_once(open_diagnosis):
+    found = results.diagnosis()
+    verdict = replace(found.verdict, sentence="It waits. The accelerator is emulated.")
+    app = open_diagnosis(replace(found, verdict=verdict, source=replace(found.source, is_emulated=True)))
+    assert app.header[0].value == "It waits\\."
+    first, *_ = texts(app).split("What to try")
+    assert "emulated accelerator]" in first

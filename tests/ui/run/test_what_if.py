@@ -1,12 +1,15 @@
 """The tab What if: choices answer at once, a prediction races, and what came of earlier ones is shown."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.forecasts import plan_race
-from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.ui.new_run import advice
 from pipeline_lab.ui.shared import analyses
 from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run, make_watched_run
@@ -101,6 +104,36 @@ def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_
     assert "**5 ms** a step, 75 % less time per example than in synthetic" in written(app)
     app.button(key="forecast-race").click().run()
     assert any(record.kind is RunKind.RACE for record in run_store.runs())
+
+
+def test_the_run_that_predicts_is_named_and_another_can_be_chosen(open_page, run_store):
+    runs = [make_measured_run(run_store) for _ in range(2)]
+    for run in runs:
+        diagnose_saved(run.path)
+    app = open_page("new_run", **{"from": f"run:{runs[0].id}"})
+    assert "From run synthetic" in written(app)
+    (source,) = [each for each in app.selectbox if each.label == "Predict from"]
+    newest, oldest = (record.id for record in run_store.runs())
+    assert source.value == newest
+    source.set_value(oldest).run()
+    assert not app.exception
+    assert [each.value for each in app.selectbox if each.label == "Predict from"] == [oldest]
+
+
+def test_a_run_on_a_busy_machine_does_not_predict_unasked(open_page, run_store, monkeypatch):
+    run = make_measured_run(run_store)
+    diagnose_saved(run.path)
+    saved = SavedDiagnosis.load_latest
+    monkeypatch.setattr(SavedDiagnosis, "load_latest", lambda self: replace(saved(self), other_cpu_percent=120.0))
+    advice._measured.cache_clear()
+    app = open_page("new_run", **{"from": f"run:{run.id}"})
+    assert "other programs kept the machine busy" in written(app)
+    assert "**20 ms** a step" not in written(app)
+    (source,) = [each for each in app.selectbox if each.label == "Predict from"]
+    source.set_value(run.id).run()
+    assert "**20 ms** a step" in written(app)
+    assert "other programs used 1.2 cores meanwhile" in written(app)
+    advice._measured.cache_clear()
 
 
 def test_a_run_that_is_diagnosed_later_can_tell_from_then_on(open_page, run_store):
