@@ -612,6 +612,12 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
     return script_race_tasks.race_script(text, changes, **settings)
 
 
+def prefetched_in_a_race() -> dict[str, list[float]]:
+    from tests.worker.race import script_race_tasks
+
+    return script_race_tasks.prefetched_in_a_race()
+
+
 def read_script(**request: Any) -> dict[str, Any]:
     """See :mod:`tests.worker.recipe.trap_tasks`."""
     from tests.worker.recipe import trap_tasks
@@ -637,6 +643,12 @@ def order_by_numbers() -> dict[str, Any]:
     from tests.worker.recipe import numbered_tasks
 
     return numbered_tasks.order_by_numbers()
+
+
+def time_graph_loops() -> dict[str, Any]:
+    from tests.worker.recipe import loop_tasks
+
+    return loop_tasks.time_graph_loops()
 
 
 def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
@@ -691,8 +703,10 @@ TASKS = {
         run_own,
         sample_the_busiest,
         race_script,
+        prefetched_in_a_race,
         note_made_datasets,
         order_by_numbers,
+        time_graph_loops,
         read_script,
         recipe_of_script,
         explain_a_dataset,

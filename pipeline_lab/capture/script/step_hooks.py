@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -224,14 +224,14 @@ _streams: "weakref.WeakKeyDictionary[Any, Hashable]" = weakref.WeakKeyDictionary
 def _stream_of(dataset: Any) -> Hashable:
     """Return what is equal for passes over one dataset, or from one place of the script where it is built each time."""
     if dataset is None:
-        return _place()
+        return place_of_loop()
     found = _streams.get(dataset)
     if found is None:
-        found = _streams[dataset] = _place()
+        found = _streams[dataset] = place_of_loop()
     return found
 
 
-def _place() -> Hashable:
+def place_of_loop() -> Hashable:
     """Return the calls of the script's own code that led here."""
     frame: FrameType | None = sys._getframe(2)
     calls = []
@@ -285,6 +285,18 @@ def note_gradients() -> None:
     if of is not None and here.role is None:
         of.has_gradients = True
         trained.add(of.stream)
+
+
+@contextlib.contextmanager
+def tracing(of: Pass) -> Iterator[None]:
+    """Take gradients for those of a pass, while the loop over it is traced."""
+    global _last
+    before, last = here.of, _last
+    here.of = _last = of
+    try:
+        yield
+    finally:
+        here.of, _last = before, last
 
 
 # checkpoints

@@ -53,8 +53,8 @@ LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
 """tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
 GIVE_UP_NS = 3 * NS_PER_S
 NO_STEPS = (
-    "No steps were timed: neither Python nor Keras' fit took batches, nor a function that was given an iterator; steps of a "
-    "loop over a dataset inside of tf.function show in the windows alone."
+    "No steps were timed: neither Python, Keras' fit nor a loop inside of tf.function took batches, nor a function that was "
+    "given an iterator; what else takes batches shows in the windows alone."
 )
 PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 """Between reports of progress; a long job reports less often, every 1/200 of its time so far."""

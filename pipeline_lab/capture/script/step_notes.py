@@ -1,5 +1,6 @@
 """What hooks note of a user's loops: passes over datasets, and what happens in them; small, for the training thread writes it."""
 
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -106,3 +107,15 @@ class Saved(NamedTuple):
 
 OfPass = Took | Called | Ended | Evaluated | Seen
 Note = OfPass | Fed | Saved
+
+
+def sort_notes(notes: deque[Note]) -> None:
+    """Put notes into the order in which what they tell was over; others may be added meanwhile."""
+    known = [notes.popleft() for _ in range(len(notes))]
+    notes.extendleft(sorted(known, key=_over_ns, reverse=True))
+
+
+def _over_ns(note: Note) -> int:
+    if isinstance(note, Took):
+        return note.arrived_ns
+    return note.asked_ns if note.ended_ns is None else note.ended_ns

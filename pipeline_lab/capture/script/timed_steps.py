@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.capture.script import keras_hooks, step_hooks
+from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
 from pipeline_lab.capture.script.step_log import StepLog
+from pipeline_lab.capture.script.step_notes import sort_notes
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 
 PERIOD_S = 0.25
@@ -28,20 +29,29 @@ class TimedSteps:
         self.log = StepLog(recording.own, recording.log, offset_ns, lambda: recorder.windows, step_hooks.read_gaps)
         self._end, self._has_failed = threading.Event(), False
         step_hooks.listen(self.log.notes.append)
+        graph_loops.hook_graph_loops()
         self._thread = threading.Thread(target=self._run, name="pipeline-lab steps", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Write the last rows."""
-        step_hooks.leave(self.log.notes.append)
         self._end.set()
         self._thread.join()
         if not self._has_failed:
+            self._try(self._drain)
+        step_hooks.leave(self.log.notes.append)
+        if not self._has_failed:
             self._try(self.log.close)
+        graph_loops.drop_steps()
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_S if keras_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
-            self._try(self.log.drain)
+            self._try(self._drain)
+
+    def _drain(self, now_ns: int) -> None:
+        if graph_loops.tell_steps():  # which are noted later than they were taken
+            sort_notes(self.log.notes)
+        self.log.drain(now_ns)
 
     def _try(self, work: Callable[[int], None]) -> None:
         """Keep failures, such as a full disk, away from the job."""

@@ -1,12 +1,26 @@
 """Which of a script's loops trains, and what its rows say, from notes as the hooks make them; a note's times are in ms."""
 
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_lab.capture.script.step_log import ADOPT_NS, StepLog
-from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Gaps, Pass, Role, Saved, Seen, Took
+from pipeline_lab.capture.script.step_notes import (
+    Called,
+    Ended,
+    Evaluated,
+    Fed,
+    Gaps,
+    Note,
+    Pass,
+    Role,
+    Saved,
+    Seen,
+    Took,
+    sort_notes,
+)
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
@@ -255,3 +269,12 @@ def test_batches_that_follow_each_other_make_the_same_rows_at_once_as_one_by_one
     assert [row["step"] for row in rows] == list(range(200))
     assert [row["step"] for row in rows if row["window"] == 4] == [100, 101, 102]
     assert {row["examples"] for row in rows} == {4}
+
+
+def test_steps_that_are_told_late_are_put_between_those_that_were_told_at_once() -> None:
+    late, at_once = _training(), Pass("validation")
+    first, second = Took(late, 0, 10, 4), Took(late, 15, 20, 4)
+    between, evaluated = Called(at_once, 11, 14, 1), Evaluated(at_once, 5, 30)
+    notes: deque[Note] = deque([between, evaluated, first, second])
+    sort_notes(notes)
+    assert list(notes) == [first, between, second, evaluated]

@@ -1,0 +1,133 @@
+"""What the process with TensorFlow notes of loops inside of ``tf.function``, and what such loops compute with and without it."""
+
+import time
+from collections import deque
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline_lab.capture.script import graph_loops, step_hooks
+from pipeline_lab.capture.script.step_notes import Note, Took
+
+WAIT_S, WORK_S = 0.02, 0.03
+BATCHES, EPOCHS = 4, 2
+
+
+def time_graph_loops() -> dict[str, Any]:
+    """Return what each loop computes before and after hooks are there, and the notes of each."""
+    before = {name: _run(make) for name, make in LOOPS.items()}
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        graph_loops.hook_graph_loops()
+        found = {}
+        for name, make in LOOPS.items():
+            notes.clear()
+            result = _run(make)
+            has_told = graph_loops.tell_steps()
+            found[name] = {"before": before[name], "after": result, "told": has_told, "notes": _described(notes)}
+    finally:
+        step_hooks.leave(notes.append)
+    return found
+
+
+def _run(make: Any) -> list[float]:
+    tf.random.set_seed(7)
+    return [float(tf.convert_to_tensor(each)) for each in make()]
+
+
+def _described(notes: deque[Note]) -> list[dict[str, Any]]:
+    passes: dict[int, int] = {}
+    return [
+        {
+            "pass": passes.setdefault(id(note.of), len(passes)),  # type: ignore[union-attr]  # all are of passes
+            "trains": note.of.has_gradients,  # type: ignore[union-attr]
+            "asked": note.asked_ns,
+            "arrived": note.arrived_ns if isinstance(note, Took) else None,
+            "examples": note.examples if isinstance(note, Took) else None,
+        }
+        for note in notes
+    ]
+
+
+def _sleep(seconds: float) -> Any:
+    def sleep(value: Any) -> Any:
+        time.sleep(seconds)
+        return value
+
+    return sleep
+
+
+def _slow(batches: int = BATCHES) -> Any:
+    """Return batches of two examples, the last one of one, each of which takes its time."""
+    wait = _sleep(WAIT_S)
+    numbers = tf.data.Dataset.range(2 * batches - 1).map(lambda each: tf.cast(each, tf.float32)).batch(2)
+    return numbers.map(lambda each: tf.ensure_shape(tf.numpy_function(wait, [each], tf.float32), [None]))
+
+
+def _step(weight: Any, batch: Any) -> Any:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((batch * weight - 1) ** 2) + tf.random.normal([])
+    weight.assign_sub(0.01 * tape.gradient(loss, weight))
+    tf.numpy_function(_sleep(WORK_S), [loss], tf.float32)
+    return loss
+
+
+def _epochs() -> Any:
+    """Train for some epochs inside of one function, on a dataset from outside, and validate after each."""
+    weight, dataset, validation = tf.Variable(1.0), _slow(), _slow(2)
+
+    @tf.function
+    def train() -> Any:
+        total, checked = 0.0, 0.0
+        for _ in tf.range(EPOCHS):
+            for batch in dataset:
+                total += _step(weight, batch)
+            for batch in validation:
+                checked += tf.reduce_sum(batch * weight)
+        return total, checked, tf.random.normal([])
+
+    return [*train(), weight]
+
+
+def _given() -> Any:
+    """Take the dataset as an argument, count steps, and leave the loop early."""
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def train(dataset: Any) -> Any:
+        steps = 0
+        for batch in dataset:
+            if steps == 3:
+                break
+            _step(weight, batch)
+            steps += 1
+        return steps
+
+    return [train(_slow()), weight]
+
+
+def _distributed() -> Any:
+    """Train on two devices."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        weight = tf.Variable(1.0, aggregation=tf.VariableAggregation.MEAN)
+    dataset = strategy.experimental_distribute_dataset(_slow())
+
+    def step(batch: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((batch * weight - 1) ** 2)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+        return loss
+
+    @tf.function
+    def train(dataset: Any) -> Any:
+        total = 0.0
+        for batch in dataset:
+            total += strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(step, (batch,)), axis=None)
+        return total
+
+    return [train(dataset), weight]
+
+
+LOOPS = {"epochs": _epochs, "given": _given, "distributed": _distributed}

@@ -1,0 +1,58 @@
+"""Steps of loops inside of ``tf.function`` are timed by clocks in the graph, and the script computes what it did without."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeline_lab.units import NS_PER_MS
+
+pytestmark = pytest.mark.tensorflow
+WAIT_NS, WORK_NS = 20 * NS_PER_MS, 30 * NS_PER_MS
+"""What a batch and a step take at least; see :mod:`tests.worker.recipe.loop_tasks`."""
+
+
+@pytest.fixture(name="found", scope="module")
+def _found(ask_tensorflow: Callable[..., Any]) -> dict[str, Any]:
+    found: dict[str, Any] = ask_tensorflow("time_graph_loops")
+    return found
+
+
+def _passes(loop: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    numbers = dict.fromkeys(note["pass"] for note in loop["notes"])
+    return [[note for note in loop["notes"] if note["pass"] == number] for number in numbers]
+
+
+def test_a_loop_computes_the_same_with_clocks_in_it(found: dict[str, Any]) -> None:
+    for name, loop in found.items():
+        assert loop["after"] == loop["before"], name
+
+
+def test_each_epoch_is_a_pass_of_its_own_with_its_end(found: dict[str, Any]) -> None:
+    passes = _passes(found["epochs"])
+    assert [[note["arrived"] is not None for note in each] for each in passes] == [
+        [True] * 4 + [False],
+        [True] * 2 + [False],
+    ] * 2
+    assert [{note["trains"] for note in each} for each in passes] == [{True}, {False}] * 2
+    assert [[note["examples"] for note in each] for each in passes[:2]] == [[2, 2, 2, 1, None], [2, 1, None]]
+
+
+def test_waits_and_steps_last_at_least_as_long_as_they_take(found: dict[str, Any]) -> None:
+    for one in (each for each in _passes(found["epochs"]) if each[0]["trains"]):
+        for note, following in itertools.pairwise(one):
+            assert note["arrived"] - note["asked"] >= WAIT_NS
+            assert following["asked"] - note["arrived"] >= WORK_NS
+
+
+def test_a_loop_that_is_left_early_and_gets_its_dataset_from_the_caller_is_timed(found: dict[str, Any]) -> None:
+    (one,) = _passes(found["given"])
+    assert [note["examples"] for note in one] == [2, 2, 2, 1, None], "it takes the batch that it leaves at"
+    assert one[-1]["arrived"] is None
+
+
+def test_a_loop_on_several_devices_is_timed_once_for_all_of_them(found: dict[str, Any]) -> None:
+    (one,) = _passes(found["distributed"])
+    assert [note["examples"] for note in one] == [2, 2, 2, 1, None]
+    assert {note["trains"] for note in one} == {True}
