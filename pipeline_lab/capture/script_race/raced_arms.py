@@ -14,9 +14,9 @@ from pipeline_lab.pipeline.changes import Change, SetArgument, are_compatible, s
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.job_context import StopRequest
-from pipeline_lab.worker.race.buffers import Buffers
+from pipeline_lab.worker.race.buffers import Buffers, end_steady
 from pipeline_lab.worker.race.resting import Resting
-from pipeline_lab.worker.recipe.changed import PREFETCHED, NotedDatasets, as_written, change_dataset
+from pipeline_lab.worker.recipe.changed import NotedDatasets, as_written, change_dataset
 from pipeline_lab.worker.recipe.wrapping import ledger
 
 SEVERAL = ";"
@@ -142,25 +142,10 @@ def open_arm(name: str, dataset: Any, stop: StopRequest) -> AlternatingArm:
     """Begin to read an arm's dataset, again and again where it ends."""
     with inside():
         endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
-        if _gets_prefetch(dataset):
-            endless = endless.prefetch(PREFETCHED)
-        options = tf.data.Options()
-        options.experimental_optimization.inject_prefetch = False
-        endless = endless.with_options(options)
+        endless = end_steady(dataset, endless)
         iterator = iter(endless)
     buffers = Buffers(iterator)
     return AlternatingArm(name, endless, iterator, buffers, Resting(buffers, stop))
-
-
-def _gets_prefetch(dataset: Any) -> bool:
-    """Say whether TensorFlow ends a dataset of the script with a prefetch, as it does with one that has none there."""
-    options = dataset.options()
-    optimization = options.experimental_optimization
-    if False in (options.autotune.enabled, optimization.apply_default_optimizations, optimization.inject_prefetch):
-        return False
-    while type(dataset).__name__ == "_OptionsDataset":
-        (dataset,) = dataset._inputs()
-    return type(dataset).__name__ != "_PrefetchDataset"
 
 
 def fill_caches(dataset: Any, limit_s: float, should_stop: Callable[[], bool]) -> bool:
@@ -184,5 +169,5 @@ def _caches(dataset: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(dataset))
     for below in dataset._inputs():
         yield from _caches(below, seen)
-    if type(dataset).__name__ == "CacheDataset":
+    if type(dataset).__name__ in ("CacheDataset", "_SnapshotDataset"):
         yield dataset

@@ -1,11 +1,13 @@
-"""What an iterator of tf.data has buffered, read from its performance model."""
+"""What an iterator of tf.data has buffered, read from its performance model, and buffers that pauses do not let grow."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
+from pipeline_lab.worker.recipe.changed import PREFETCHED
 from pipeline_lab.worker.record.pipeline_model import may_change
 
 UNKNOWN_BUFFERS = "A race must know what an idle pipeline has buffered, which tf.data does not report"
@@ -78,3 +80,48 @@ class Buffers:
 
 def _is_asynchronous(node: Any) -> bool:
     return int(node.node_class) in _ASYNCHRONOUS
+
+
+def make_steady(make: Callable[[], Any]) -> Any:
+    """Make a dataset for a race: where the depth of a prefetch is left to tf.data, pauses would double it, so it is fixed."""
+    kind = tf.data.Dataset
+    prefetch = kind.prefetch
+    kind.prefetch = _fixed(prefetch)
+    try:
+        dataset = make()
+    finally:
+        kind.prefetch = prefetch
+    return end_steady(dataset)
+
+
+def end_steady(dataset: Any, ended: Any = None) -> Any:
+    """Let a dataset end with a prefetch of fixed depth where TensorFlow would end it with one of its own.
+
+    Args:
+        dataset: As it was made.
+        ended: What is read instead of it, such as its repetition.
+    """
+    ended = dataset if ended is None else ended
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    return (ended.prefetch(PREFETCHED) if _gets_prefetch(dataset) else ended).with_options(options)
+
+
+def _fixed(prefetch: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(prefetch)
+    def call(self: Any, buffer_size: Any, *arguments: Any, **options: Any) -> Any:
+        is_tuned = isinstance(buffer_size, int) and buffer_size == tf.data.AUTOTUNE
+        return prefetch(self, PREFETCHED if is_tuned else buffer_size, *arguments, **options)
+
+    return call
+
+
+def _gets_prefetch(dataset: Any) -> bool:
+    """Say whether TensorFlow ends a dataset with a prefetch, as it does with one that has none there."""
+    options = dataset.options()
+    optimization = options.experimental_optimization
+    if False in (options.autotune.enabled, optimization.apply_default_optimizations, optimization.inject_prefetch):
+        return False
+    while type(dataset).__name__ == "_OptionsDataset":
+        (dataset,) = dataset._inputs()
+    return type(dataset).__name__ != "_PrefetchDataset"

@@ -17,7 +17,7 @@ from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter, count_epoch_batches
-from pipeline_lab.worker.race.buffers import UNKNOWN_BUFFERS, Buffers
+from pipeline_lab.worker.race.buffers import UNKNOWN_BUFFERS, Buffers, make_steady
 from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
 from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.profiler import mark_step
@@ -116,7 +116,7 @@ def _build(
     if device.is_gpu and job.options.pipeline.find("prefetch_to_device"):
         raise DataError(f"{UNKNOWN_BUFFERS} for prefetch_to_device; race with prefetch, or compare recorded runs.")
     note_missing_gpu(job, device)
-    dataset = pipeline.make_dataset([file.path for file in files], cache)
+    dataset = make_steady(lambda: pipeline.make_dataset([file.path for file in files], cache))
     tables = find_tables(job.options.workload, files)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     has_ids = carries_ids(job, dataset)

@@ -21,6 +21,7 @@ from pipeline_lab.runs.run_tables import BLOCKS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.race.buffers import Buffers, make_steady
 from pipeline_lab.worker.recipe.replaying import keep_calls
 from pipeline_lab.worker.record.pipeline_model import may_change
 
@@ -39,6 +40,23 @@ def _prefetched(arm: AlternatingArm) -> list[float | str]:
         if node.name == "Prefetch"
         for parameter in node.parameters
     ]
+
+
+def prefetched_in_a_race() -> dict[str, list[float]]:
+    """Return the depths of the prefetches of datasets that end in some way, as a race of presets makes them."""
+    numbers = tf.data.Dataset.range(4).map(lambda number: number)
+    made = {
+        "tuned": lambda: numbers.prefetch(tf.data.AUTOTUNE),
+        "fixed": lambda: numbers.prefetch(3),
+        "none": lambda: numbers,
+    }
+    depths = {}
+    for name, make in made.items():
+        iterator = iter(make_steady(make))
+        next(iterator)
+        nodes = (node for node, _ in Buffers(iterator)._nodes() if node.name == "Prefetch")
+        depths[name] = [parameter.value for node in nodes for parameter in node.parameters if not may_change(parameter)]
+    return depths
 
 
 def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:

@@ -78,6 +78,11 @@ def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(ask_tens
     assert read_record(folder).status.state is RunState.RUNNING
 
 
+def test_pauses_do_not_let_a_prefetch_grow_whose_depth_is_left_to_tf_data(ask_tensorflow: Ask) -> None:
+    found = ask_tensorflow("prefetched_in_a_race")
+    assert found == {"tuned": [8], "fixed": [3], "none": [8]}
+
+
 def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(ask_tensorflow: Ask, tmp_path: Path) -> None:
     stages = (ReadStage(), ParseStage(), CacheStage(), ShuffleStage(buffer_size=20), RepeatStage(), BatchStage(size=10))
     plain = RunOptions(
