@@ -6,9 +6,11 @@ same seeds are set before each script begins; what the script sets itself stays.
 """
 
 import contextlib
+import functools
 import gc
 import hashlib
 import importlib.machinery
+import inspect
 import io
 import json
 import linecache
@@ -289,7 +291,8 @@ def run_and_read(request: SampleRequest) -> Sample:
     wrapping.readers.append(reader.note)
     run = run_module if request.is_module else run_script
     try:
-        with _instead_of_files(request.texts), _in_order() if request.in_order else contextlib.nullcontext():
+        in_order = _in_order() if request.in_order else contextlib.nullcontext()
+        with _instead_of_files(request.texts), _files_elsewhere(Path(f"{request.values}-files")), in_order:
             _set_seeds(SEED if request.is_seeded else None)
             run(request.target, list(request.arguments))
     except Reached:
@@ -314,6 +317,41 @@ def _in_order() -> Iterator[None]:
         yield
     finally:
         config.disable_op_determinism()
+
+
+@contextlib.contextmanager
+def _files_elsewhere(folder: Path) -> Iterator[None]:
+    """Let snapshots, and caches that are not complete, keep their files in a folder: the script's own must not hold a part."""
+    import tensorflow as tf
+
+    kind = tf.data.Dataset
+    known = {method: getattr(kind, method) for method in KEPT_BY}
+    for method, function in known.items():
+        setattr(kind, method, _keeping_elsewhere(function, KEPT_BY[method], folder))
+    try:
+        yield
+    finally:
+        for method, function in known.items():
+            setattr(kind, method, function)
+
+
+KEPT_BY = {"cache": "filename", "snapshot": "path"}
+"""Argument that names the files of a method."""
+
+
+def _keeping_elsewhere(method: Any, name: str, folder: Path) -> Any:
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def keep(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options)
+        file = given.arguments.get(name)
+        if isinstance(file, str) and file and not Path(f"{file}.index").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            given.arguments[name] = str(folder / hashlib.blake2b(file.encode(), digest_size=8).hexdigest())
+        return method(*given.args, **given.kwargs)
+
+    return keep
 
 
 def _set_seeds(seed: int | None) -> None:

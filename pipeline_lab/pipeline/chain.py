@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from pipeline_lab.pipeline.changes import Edit
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 
 _MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
 """Calls that a cache of the whole data cannot stand behind."""
-_OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
+OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 """Operations of which only the proof tells whether they give the same each time."""
 
 
@@ -69,7 +70,7 @@ class Chain:
         """Say what may make the elements of a call others in each epoch; None where something certainly does, or they do not end."""
         found: set[Doubt] = set()
         for each in self.upstream(call):
-            if not each.is_understood or each.method in _MIXED or any(op not in _OF_PYTHON for op in each.stateful):
+            if not each.is_understood or each.method in _MIXED or any(op not in OF_PYTHON for op in each.stateful):
                 return None
             if each.is_direct and each.method in ("shuffle", "repeat"):  # a cache belongs before them
                 return None
@@ -89,3 +90,24 @@ class Chain:
             return False
         below = [self._is_finite(self.recipe.call(number)) for number in call.inputs]
         return any(below) if call.method == "zip" else all(below)
+
+
+@dataclass(frozen=True)
+class RewritePlace:
+    """A place in a chain where a rewrite applies.
+
+    Attributes:
+        call: That it is about; None for the training.
+        edits: What is done.
+        words: The same as a sentence.
+        also: What else changes, a sentence each.
+    """
+
+    call: DatasetCall | None
+    edits: tuple[Edit, ...]
+    words: str
+    also: tuple[str, ...] = ()
+
+
+def said_at(call: DatasetCall) -> str:
+    return f"{call.words} ({call.place})" if call.place else call.words

@@ -35,9 +35,9 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
                 )
             case Insert(_, method, arguments):
                 after = f"{after}.{method}({_arguments(arguments)})"
-            case MoveBefore(call, other):
+            case MoveBefore(call, other, then):
                 moved, passed = recipe.call(call).words, recipe.call(other).words
-                before, after = f"{passed}{moved}", f"{moved}{passed}"
+                before, after = f"{passed}{moved}", f"{moved}{f'.{then}()' if then else ''}{passed}"
             case Rename(_, method):
                 after = re.sub(r"\w+(?=\()", method, after, count=1)
             case Remove(_):

@@ -68,10 +68,11 @@ class Remove:
 
 @dataclass(frozen=True)
 class MoveBefore:
-    """Move a call upstream, directly before another one of the same chain."""
+    """Move a call upstream, directly before another one of the same chain, and call a method of what it makes there, if one is given."""
 
     call: int
     before: int
+    then: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,13 @@ class Change:
     @property
     def request(self) -> str:
         """How it is asked for on the command line."""
+        if self.rewrite == "pool":
+            return next(
+                f"{name}={value}"
+                for edit in self.edits
+                if isinstance(edit, Insert)
+                for name, value in edit.arguments.items()
+            )
         settings = [edit for edit in self.edits if isinstance(edit, (SetArgument, SetTraining))]
         what = f"{settings[0].name}={settings[0].value}" if self.rewrite == "set" and settings else self.rewrite
         return what if self.call is None or self.place is None else f"{self.place} {what}"

@@ -3,6 +3,7 @@
 Only what is asked for is spliced; every other byte of the file stays as it is.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -152,16 +153,47 @@ class ParsedSource:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
     @cached_property
-    def _autotune(self) -> str:
-        lines = (line for line in self.module.body if isinstance(line, cst.SimpleStatementLine))
-        found = str(AUTOTUNE)
-        for part in (part for line in lines for part in line.body):
-            if isinstance(part, cst.Assign) and re.fullmatch(r"AUTOTUNE *=.*\.AUTOTUNE", self.code(part)):
-                return "AUTOTUNE"
+    def tensorflow(self) -> str:
+        """The name that TensorFlow has in the file; empty without one."""
+        found = ""
+        for part in self._parts():
             if isinstance(part, cst.Import):
                 names = [alias for alias in part.names if self.code(alias.name) == "tensorflow"]
-                found = f"{names[0].evaluated_alias or 'tensorflow'}.data.AUTOTUNE" if names else found
+                found = names[0].evaluated_alias or "tensorflow" if names else found
         return found
+
+    @cached_property
+    def _autotune(self) -> str:
+        if any(
+            isinstance(part, cst.Assign) and re.fullmatch(r"AUTOTUNE *=.*\.AUTOTUNE", self.code(part))
+            for part in self._parts()
+        ):
+            return "AUTOTUNE"
+        return f"{self.tensorflow}.data.AUTOTUNE" if self.tensorflow else str(AUTOTUNE)
+
+    def _parts(self) -> Iterator[cst.BaseSmallStatement]:
+        """Yield the simple statements of the module itself."""
+        lines = (line for line in self.module.body if isinstance(line, cst.SimpleStatementLine))
+        return (part for line in lines for part in line.body)
+
+    def new_name(self, wanted: str) -> str:
+        """Return a name that the file does not use."""
+        used = {node.value for node in self._spans if isinstance(node, cst.Name)}
+        names = itertools.chain((wanted,), (f"{wanted}_{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in used)
+
+    def line_before(self, node: cst.CSTNode) -> tuple[int, bytes]:
+        """Return where a line can be put before the statement around a node, and the blanks that it begins with.
+
+        Raises:
+            RefusedError: The statement does not begin a line.
+        """
+        statement = self.statement_of(node)
+        start = -1 if statement is None else self.span(statement)[0]
+        indent, is_first = self.start_of_line(start) if statement is not None else (b"", False)
+        if not is_first or self.is_continued(start):
+            raise RefusedError(f"No line can be put before {' '.join(self.code(node).split())[:40]} in {self.name}.")
+        return start - len(indent), indent
 
     def set_arguments(self, call: cst.Call, given: Mapping[str, Value], order: tuple[str, ...]) -> list[Splice]:
         """Return the splices that give a call arguments.

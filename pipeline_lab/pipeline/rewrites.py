@@ -9,11 +9,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.pipeline.chain import Chain, Doubt
+from pipeline_lab.pipeline.cache_rewrites import (
+    SIZED,
+    find_cache,
+    find_cache_before_shuffle,
+    find_cache_python,
+    find_cache_shuffled,
+    find_cache_slip,
+    find_disk_cache,
+    find_snapshot,
+)
+from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, said_at
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Change,
-    Edit,
     Effect,
     Insert,
     MoveBefore,
@@ -21,9 +30,8 @@ from pipeline_lab.pipeline.changes import (
     Risk,
     SetArgument,
     SetTraining,
-    Value,
 )
-from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe
+from pipeline_lab.pipeline.recipe import TRAINING, DatasetUse, Recipe, SourcePlace
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "map": ("map_func", "num_parallel_calls", "deterministic"),
@@ -40,13 +48,13 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """Parameters of the calls that changes can be about, in their order; of a class without ``self``."""
 
-_SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
-"""Calls at the end of a chain that hand the same elements on."""
-_WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
-"""Calls whose work a cache saves."""
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 WORKERS = 4
+WAITING_CALLS = 16
+"""Calls of Python at once: well above the cores, for those that wait; threads that only wait cost little."""
+THREADS = "private_threadpool_size"
+"""The option that says how many threads run a pipeline's functions."""
 
 
 @dataclass(frozen=True)
@@ -67,33 +75,23 @@ class Rewrite:
     why: str
     effect: Effect
     risk: Risk
-    find: Callable[[Chain], Iterator["RewritePlace"]]
+    find: Callable[[Chain], Iterator[RewritePlace]]
 
     def changes(self, chain: Chain) -> Iterator[Change]:
         for found in self.find(chain):
-            call = None if found.call is None else found.call.number
-            place = chain.use.place if found.call is None else found.call.place
-            yield Change(self.key, call, found.edits, self.effect, self.risk, found.words, found.also, place)
+            yield self.change(found, chain.use.place)
 
-
-@dataclass(frozen=True)
-class RewritePlace:
-    """A place where a rewrite applies; see :class:`Rewrite`."""
-
-    call: DatasetCall | None
-    edits: tuple[Edit, ...]
-    words: str
-    also: tuple[str, ...] = ()
-
-
-def said_at(call: DatasetCall) -> str:
-    return f"{call.words} ({call.place})" if call.place else call.words
+    def change(self, found: RewritePlace, used_at: SourcePlace | None) -> Change:
+        """Return the change at a place of a dataset that is read there."""
+        call = None if found.call is None else found.call.number
+        place = used_at if found.call is None else found.call.place
+        return Change(self.key, call, found.edits, self.effect, self.risk, found.words, found.also, place)
 
 
 def _prefetch(chain: Chain) -> Iterator[RewritePlace]:
     ends = list(reversed(chain.calls))
     tail = next((call for call in ends if call.method not in ("with_options", "take", "repeat")), None)
-    if tail is None or tail.method in _SIZED or not ends[0].is_direct:
+    if tail is None or tail.method in SIZED or not ends[0].is_direct:
         return
     last = ends[0]
     yield RewritePlace(
@@ -128,6 +126,49 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
     return find
 
 
+def _parallel_python(chain: Chain) -> Iterator[RewritePlace]:
+    """Let several calls of Python wait at once; whether they wait, and share nothing, the proof and the race tell."""
+    for call in chain.direct:
+        others = [each for each in call.stateful if each not in OF_PYTHON]
+        is_parallel = call.arguments.get("num_parallel_calls") is not None
+        if call.method != "map" or not call.python or others or is_parallel or _pool(chain) is not None:
+            continue
+        if chain.calls[-1].is_direct:
+            yield RewritePlace(
+                call,
+                (
+                    SetArgument(call.number, "num_parallel_calls", WAITING_CALLS),
+                    Insert(chain.calls[-1].number, "with_options", {THREADS: WAITING_CALLS}),
+                ),
+                f"Let {WAITING_CALLS} calls of the Python in {said_at(call)} run at once, in as many threads.",
+                (
+                    "Only calls that wait get faster. They run in several Python threads; their function must not change what they share.",
+                ),
+            )
+
+
+def _pool(chain: Chain) -> int | None:
+    return chain.use.pool_threads
+
+
+def _wider_pool(chain: Chain) -> Iterator[RewritePlace]:
+    asked = [call.arguments.get("num_parallel_calls") for call in chain.direct if call.method in ("map", "batch")]
+    most = max((each for each in asked if isinstance(each, int)), default=0)
+    if most > 1 and _pool(chain) is None and chain.calls[-1].is_direct:
+        yield place_pool(chain, most)
+
+
+def place_pool(chain: Chain, threads: int) -> RewritePlace:
+    """Give the pipeline behind a use a pool of its own, of so many threads."""
+    last = chain.calls[-1]
+    return RewritePlace(
+        last,
+        (Insert(last.number, "with_options", {THREADS: threads}),),
+        f"Give the pool of {said_at(last)} {threads} threads.",
+        (f"{threads} threads instead of one per core run its functions.",),
+    )
+
+
 def _is_random(operation: str) -> bool:
     return operation.startswith(_RANDOM)
 
@@ -149,77 +190,6 @@ def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
                 (MoveBefore(batched.number, mapped.number),),
                 f"Batch before {said_at(mapped)}, so that its function is called once per batch.",
                 ("The function then sees batches: it has to treat each example as before, which the proof checks.",),
-            )
-
-
-def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> DatasetCall | None:
-    """Return the last call behind which a cache may stand; None if there is none, or one is there already.
-
-    Args:
-        chain: Behind the dataset.
-        doubts: That are left to the user or the proof; exactly these.
-    """
-    if any(call.method in ("cache", "snapshot") for call in chain.calls):
-        return None
-    legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in _SIZED | {"repeat"}]
-    if not legal:  # a library's function may end with a prefetch
-        legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
-    if not legal or not any(each.method in _WORTH_KEEPING for each in chain.upstream(legal[-1])):
-        return None
-    later = chain.calls[chain.calls.index(legal[-1]) :]
-    return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
-
-
-def _cache(chain: Chain) -> Iterator[RewritePlace]:
-    place = _cache_place(chain)
-    if place is not None:
-        yield _keep(
-            place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster."
-        )
-
-
-def _disk_cache(chain: Chain) -> Iterator[RewritePlace]:
-    place = _cache_place(chain)
-    if place is not None:
-        also = "The files have to be deleted when the data or the functions before them change."
-        yield _keep(place, "in files beside the script", {"filename": "pipeline-cache"}, also)
-
-
-def _cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
-    """What shuffles inside of a library's function, or file names: a cache keeps the order of the first epoch."""
-    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
-    if place is not None:
-        also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
-        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
-
-
-def _cache_python(chain: Chain) -> Iterator[RewritePlace]:
-    """Whether Python gives the same each time only the proof can tell, or whoever wrote it."""
-    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.PYTHON}))
-    if place is not None:
-        python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))
-        also = f"Where {python or 'its Python'} draws at random or shuffles, every epoch then sees the draws of the first one."
-        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
-
-
-def _keep(place: DatasetCall, where: str, arguments: dict[str, Value], *also: str) -> RewritePlace:
-    edits = (Insert(place.number, "cache", arguments),)
-    return RewritePlace(place, edits, f"Cache the elements after {said_at(place)} {where}.", also)
-
-
-def _cache_slip(chain: Chain) -> Iterator[RewritePlace]:
-    """A cache after an endless repeat is never complete: it holds every epoch again."""
-    for repeated, cached in zip(chain.direct, chain.direct[1:], strict=False):
-        is_slip = repeated.method == "repeat" and cached.method == "cache" and cached.inputs == (repeated.number,)
-        if (
-            is_slip
-            and repeated.arguments.get("count", -1) == -1
-            and chain.is_pure(chain.recipe.call(repeated.inputs[0]))
-        ):
-            yield RewritePlace(
-                cached,
-                (MoveBefore(cached.number, repeated.number),),
-                f"Cache before {said_at(repeated)}: after it the cache grows with every epoch and is never read.",
             )
 
 
@@ -333,6 +303,30 @@ _DECLARED = (
         _parallel("interleave", "Read"),
     ),
     Rewrite(
+        "parallel-python",
+        "Parallel calls of Python",
+        "Calls that wait, for a disk or a network, wait at the same time.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _parallel_python,
+    ),
+    Rewrite(
+        "pool",
+        "Threads for parallel calls",
+        "As many threads as calls run at once; without, one per core runs them all.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _wider_pool,
+    ),
+    Rewrite(
+        "cache-before-shuffle",
+        "Map and cache before shuffle",
+        "Later epochs skip the function; the shuffle draws as before.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_cache_before_shuffle,
+    ),
+    Rewrite(
         "batch-first",
         "Batch before map",
         "The function is called once per batch instead of once per example.",
@@ -341,7 +335,12 @@ _DECLARED = (
         _batch_first,
     ),
     Rewrite(
-        "cache", "Cache in memory", "Later epochs skip all that is before the cache.", Effect.NOTHING, Risk.SOME, _cache
+        "cache",
+        "Cache in memory",
+        "Later epochs skip all that is before the cache.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_cache,
     ),
     Rewrite(
         "disk-cache",
@@ -349,7 +348,15 @@ _DECLARED = (
         "Later epochs and runs skip all that is before the cache.",
         Effect.NOTHING,
         Risk.SOME,
-        _disk_cache,
+        find_disk_cache,
+    ),
+    Rewrite(
+        "snapshot",
+        "Keep elements in files",
+        "Later epochs and runs skip all that is before the files, which may be larger than the memory.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_snapshot,
     ),
     Rewrite(
         "cache-python",
@@ -357,7 +364,7 @@ _DECLARED = (
         "Later epochs do without the Python before the cache, which has to make the same in each.",
         Effect.NOTHING,
         Risk.HIGH,
-        _cache_python,
+        find_cache_python,
     ),
     Rewrite(
         "cache-slip",
@@ -365,7 +372,7 @@ _DECLARED = (
         "A cache after an endless repeat is never complete.",
         Effect.NOTHING,
         Risk.LOW,
-        _cache_slip,
+        find_cache_slip,
     ),
     Rewrite(
         "shuffle-first",
@@ -405,7 +412,7 @@ _DECLARED = (
         "Later epochs skip all that is before the cache, and keep the order of the first one.",
         Effect.ORDER,
         Risk.SOME,
-        _cache_shuffled,
+        find_cache_shuffled,
     ),
     Rewrite(
         "any-order",

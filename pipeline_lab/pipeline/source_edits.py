@@ -33,6 +33,12 @@ from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS
 from pipeline_lab.pipeline.training_edits import edit_training
 
+OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
+"""Calls that hand on whatever they get; they may stand where a dataset is read."""
+KEEPING = frozenset({"cache", "snapshot"})
+KEPT_IN = frozenset({"filename", "path"})
+"""Arguments that name files, which no two datasets share."""
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -110,7 +116,7 @@ class _Writer:
         self._parsed: dict[str, ParsedSource] = {}
         self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
         self._splices: dict[str, list[Splice]] = {}
-        self._moves: list[tuple[str, list[tuple[int, int]], list[tuple[int, int]]]] = []
+        self._moves: list[_Move] = []
 
     def write(self, changes: Iterable[Change]) -> dict[str, str]:
         """Return the files that change.
@@ -125,17 +131,15 @@ class _Writer:
             self._splices.setdefault(path, []).extend(
                 self._source(path).set_arguments(node, given, _order(self._source(path), node, method))
             )
-        return {path: self._text(path) for path in {*self._splices, *(path for path, _, _ in self._moves)}}
+        return {path: self._text(path) for path in {*self._splices, *(move.path for move in self._moves)}}
 
     def _text(self, path: str) -> str:
         raw, splices = self._source(path).raw, self._splices.get(path, [])
         moved: list[Splice] = []
-        for name, places, contents in self._moves:
-            if name == path:
-                moved += [
-                    Splice(*place, splice(raw, splices, *content))
-                    for place, content in zip(places, contents, strict=True)
-                ]
+        for move in (move for move in self._moves if move.path == path):
+            for place, content in zip(move.places, [move.places[-1], *move.places[:-1]], strict=True):
+                is_moved = content == move.places[-1]
+                moved.append(Splice(*place, move.text(raw, splices) if is_moved else splice(raw, splices, *content)))
         kept = [each for each in splices if not any(_is_inside(each, slot) for slot in moved)]
         text = splice(raw, [*kept, *moved], 0, len(raw) + 1).decode()
         try:
@@ -186,8 +190,8 @@ class _Writer:
             case Remove(number):
                 source, node, _ = self._find(number)
                 self._splice(source, *source.core(node), b"")
-            case MoveBefore(number, before):
-                self._move(number, before)
+            case MoveBefore(number, before, then):
+                self._move(number, before, then)
             case Insert(after, method, arguments):
                 self._insert(after, method, arguments)
             case SetTraining(name, value):
@@ -205,15 +209,15 @@ class _Writer:
             self._check_shared(call, method, arguments)
         except RefusedError:
             inside = not self._recipe.call(after).is_direct
-            if inside and method == "cache" and (taken := self._consumer(after)) is not None:
+            if inside and method in KEEPING and (taken := self._consumer(after)) is not None:
                 self._insert_at_consumer(taken, method, arguments)
                 return
             is_end = self._use is not None and after == self._use.call
-            if not is_end or (method != "prefetch" and not (inside and method == "cache")):
+            if not is_end or (method not in OF_ANY_ELEMENTS and not (inside and method in KEEPING)):
                 raise
             self._insert_at_use(method, arguments)  # where the dataset is read, it is this one dataset
             return
-        text = _call_text(source, method, arguments)
+        text = self._call_text(source, node, method, arguments)
         dot, end = source.core(node) if isinstance(node.func, cst.Attribute) else (-1, source.span(node)[1])
         line_end, rest = source.rest_of_line(end)
         indent, is_first = source.start_of_line(dot) if dot >= 0 else (b"", False)
@@ -231,9 +235,9 @@ class _Writer:
         for other in others:
             if other.number in upstream or call.number in {each.number for each in self._recipe.upstream(other.number)}:
                 raise RefusedError(f"{call.place} makes several calls of this dataset, one after the other.")
-            if "filename" in arguments:
+            if not KEPT_IN.isdisjoint(arguments):
                 raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
-        if others and method not in ("prefetch", "cache"):
+        if others and method not in ("prefetch", *KEEPING):
             raise RefusedError(f"{call.place} makes several datasets.")
 
     def _consumer(self, number: int) -> DatasetCall | None:
@@ -248,7 +252,7 @@ class _Writer:
         if not isinstance(node.func, cst.Attribute):
             raise RefusedError(f"{call.place} takes the dataset through something else than its name.")
         end = source.span(node.func.value)[1]
-        self._splice(source, end, end, _call_text(source, method, arguments))
+        self._splice(source, end, end, self._call_text(source, node, method, arguments))
 
     def _insert_at_use(self, method: str, arguments: Mapping[str, Value]) -> None:
         use = self._use
@@ -260,9 +264,34 @@ class _Writer:
         if not isinstance(given, (cst.Name, cst.Attribute)):
             raise RefusedError(f"{use.place} reads the dataset through something else than its name.")
         end = source.span(given)[1]
-        self._splice(source, end, end, _call_text(source, method, arguments))
+        self._splice(source, end, end, self._call_text(source, node, method, arguments))
 
-    def _move(self, number: int, before: int) -> None:
+    def _call_text(
+        self, source: ParsedSource, node: cst.BaseExpression, method: str, arguments: Mapping[str, Value]
+    ) -> bytes:
+        """Return a method's call; of one that takes options, after writing those before the statement of a node."""
+        if method == "with_options":
+            return f".with_options({self._write_options(source, node, arguments)})".encode()
+        order = PARAMETERS.get(method, ())
+        written = [
+            source.write_value(name, value) if order[:1] == (name,) else f"{name}={source.write_value(name, value)}"
+            for name, value in arguments.items()
+        ]
+        return f".{method}({', '.join(written)})".encode()
+
+    def _write_options(self, source: ParsedSource, node: cst.BaseExpression, arguments: Mapping[str, Value]) -> str:
+        if not source.tensorflow:
+            raise RefusedError(f"{source.name} does not import tensorflow, whose options it would need.")
+        place, indent = source.line_before(node)
+        name = source.new_name("pool_options")
+        lines = [f"{name} = {source.tensorflow}.data.Options()"]
+        lines += [
+            f"{name}.threading.{option} = {source.write_value(option, value)}" for option, value in arguments.items()
+        ]
+        self._splice(source, place, place, b"".join(indent + line.encode() + source.newline for line in lines))
+        return name
+
+    def _move(self, number: int, before: int, then: str) -> None:
         links = list(self._links(number, before))
         source = links[0][0]
         for (_, lower, call), (_, upper, above) in pairwise(links):
@@ -273,7 +302,15 @@ class _Writer:
         ends = [source.rest_of_line(end) for _, end in cores]
         if all(not rest or rest.startswith(b"#") for _, rest in ends):  # comments go with their lines
             cores = [(start, line_end) for (start, _), (line_end, _) in zip(cores, ends, strict=True)]
-        self._moves.append((source.path, cores, [cores[-1], *cores[:-1]]))
+        self._moves.append(_Move(source.path, cores, *self._added(source, links[0][1], then)))
+
+    def _added(self, source: ParsedSource, node: cst.Call, then: str) -> tuple[int, bytes, bool]:
+        """Return where a call is written behind one that moves, its text, and whether it has a line of its own."""
+        dot, end = source.core(node)
+        indent, is_first = source.start_of_line(dot)
+        has_line = is_first and not source.is_continued(dot)
+        text = f".{then}()".encode() if then else b""
+        return end, source.newline + indent + text if text and has_line else text, has_line
 
     def _links(self, number: int, before: int) -> Iterator[tuple[ParsedSource, cst.Call, DatasetCall]]:
         """Yield the calls from one down to another that is upstream, which all stand in one file."""
@@ -288,6 +325,32 @@ class _Writer:
             if found[0] is not first:
                 raise RefusedError("The calls stand in different files.")
             yield found
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A call that moves upstream in one file.
+
+    Attributes:
+        path: Of the file.
+        places: Of the calls, upstream first: the last one moves to the first place, the others one place on.
+        end: Of the call that moves.
+        added: What is written behind it.
+        has_line: On a line of its own, behind the comments of the call's.
+    """
+
+    path: str
+    places: list[tuple[int, int]]
+    end: int
+    added: bytes
+    has_line: bool
+
+    def text(self, raw: bytes, splices: Sequence[Splice]) -> bytes:
+        """Return what comes to the first place."""
+        place = self.places[-1]
+        if self.has_line or self.end == place[1]:
+            return splice(raw, splices, *place) + self.added
+        return splice(raw, [*splices, Splice(self.end, self.end, self.added)], *place)
 
 
 def _is_inside(each: Splice, slot: Splice) -> bool:
@@ -307,15 +370,6 @@ def _order(source: ParsedSource, node: cst.Call, method: str) -> tuple[str, ...]
 
 
 _TAKES_DATASET = frozenset(method for method in PARAMETERS if method[:1].islower())
-
-
-def _call_text(source: ParsedSource, method: str, arguments: Mapping[str, Value]) -> bytes:
-    order = PARAMETERS.get(method, ())
-    written = [
-        source.write_value(name, value) if order[:1] == (name,) else f"{name}={source.write_value(name, value)}"
-        for name, value in arguments.items()
-    ]
-    return f".{method}({', '.join(written)})".encode()
 
 
 def _read_expression(node: cst.BaseExpression) -> cst.BaseExpression:

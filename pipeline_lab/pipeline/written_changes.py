@@ -3,9 +3,10 @@
 from pathlib import PurePath
 
 from pipeline_lab.errors import OptionsError, did_you_mean
+from pipeline_lab.pipeline.chain import Chain, said_at
 from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Effect, Insert, Risk, SetArgument, SetTraining, Value
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
-from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, said_at
+from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, THREADS, find_changes, place_pool
 
 EFFECTS: dict[str, Effect] = {
     "num_parallel_calls": Effect.NOTHING,
@@ -36,6 +37,8 @@ def parse_change(recipe: Recipe, text: str) -> Change:
     if is_set and name in _OF_TRAINING and not place:
         edit = SetTraining(name, _value(text, value))
         return Change("set", None, (edit,), EFFECTS[name], Risk.SOME, f"Set {what} for the training.")
+    if is_set and name == THREADS and not place:
+        return _pool(recipe, _value(text, value), text)
     at = _calls_at(recipe, place.strip(), text)
     if is_set:
         return _setting(at, name, _value(text, value), text)
@@ -57,6 +60,13 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         several = f"applies at {where}; put one of these places before it"
         raise OptionsError(f"{text!r} {several if found else 'applies nowhere in the dataset that is trained on'}.")
     return found[0]
+
+
+def _pool(recipe: Recipe, threads: Value, text: str) -> Change:
+    if recipe.trained is None or type(threads) is not int or threads < 1:
+        raise OptionsError(f"{text!r}: a pool has a number of threads of 1 or more, such as {THREADS}=8.")
+    found = place_pool(Chain(recipe, recipe.trained), threads)
+    return REWRITES["pool"].change(found, recipe.trained.place)
 
 
 def _calls_at(recipe: Recipe, place: str, text: str) -> list[DatasetCall]:

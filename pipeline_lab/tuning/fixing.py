@@ -12,14 +12,15 @@ from typing import Any
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
+from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
+from pipeline_lab.pipeline.chain import OF_PYTHON
 from pipeline_lab.pipeline.changes import (
     Change,
     Effect,
-    Insert,
     SetArgument,
     are_compatible,
     calls_of,
@@ -27,20 +28,20 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
-from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample
+from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
-from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.tuning.proof import Prover, Script
-from pipeline_lab.units import format_bytes, format_percent
+from pipeline_lab.tuning.worth_trying import expected_gain, needless, promises, too_large
+from pipeline_lab.units import format_percent
 
-MUCH_OF_MEMORY = 0.25
-"""Part of the machine's memory that a cache may take."""
-ON_REQUEST = frozenset({"disk-cache", "steps-per-execution"})
+ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
+REORDERS = "It gives the examples in another order; --may-reorder allows that."
+NOT_HELD_UP = "Input does not hold this training up."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -112,7 +113,7 @@ def find_fix(
         folder: The run.
         script: As it is started.
         wishes: What the user asks for.
-        diagnosis: Of the run; where its input does not hold the training up, nothing is proposed unasked.
+        diagnosis: Of the run; where its input does not hold the training up, only what the model expects a gain of is proposed unasked.
         stop: Called before each reading of the script's data; raises to stop.
 
     Raises:
@@ -124,29 +125,59 @@ def find_fix(
     use = None if recipe is None else recipe.trained
     if recipe is None or use is None:
         raise StoreError(NO_RECIPE)
+    run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
+    found = _find(folder, recipe, use, script, wishes, diagnosis, run, stop)
+    return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
+
+
+def _if_reordered(left: Sequence[LeftAlone], run: ScriptRun | Unavailable) -> str:
+    """Say what would help if another order of the examples were allowed; empty where nothing would."""
+    others = [each.change for each in left if each.reason == REORDERS and promises(each.change, run)]
+    if not others or isinstance(run, Unavailable):
+        return ""
+    gains = {id(each): expected_gain(each, run) for each in others}
+    best = max(others, key=lambda each: gains[id(each)])
+    return f" With --may-reorder the model expects {format_percent(gains[id(best)])} less time per step: {best.words}"
+
+
+def _find(
+    folder: RunFolder,
+    recipe: Recipe,
+    use: DatasetUse,
+    script: Script,
+    wishes: Wishes,
+    diagnosis: Diagnosis | Unavailable,
+    run: ScriptRun | Unavailable,
+    stop: Callable[[], None],
+) -> Fix:
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
     is_held_up = isinstance(diagnosis, Unavailable) or diagnosis.verdict.verdict_class in HELD_UP
     if not wishes.changes and not is_held_up:
-        idle = [LeftAlone(each, "Input does not hold this training up.") for each in found]
-        return Fix((), None, None, (*left, *idle), note="Nothing is proposed: input does not hold this training up.")
+        left += [LeftAlone(each, NOT_HELD_UP) for each in found if not promises(each, run)]
+        found = [each for each in found if promises(each, run)]
+        if not found:
+            return Fix(
+                (), None, None, tuple(left), note=f"Nothing is proposed: {NOT_HELD_UP[0].lower()}{NOT_HELD_UP[1:]}"
+            )
     edited = edit_sources(recipe, found, texts, use)
-    left += [LeftAlone(each.change, each.reason) for each in edited.refused]
     if not edited.written:
+        left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
-    watches = places_of(recipe, edited.written)
-    with Prover(script, recipe.uses.index(use), watches=watches) as prover:
+    with Prover(script, recipe.uses.index(use), watches=places_of(recipe, found)) as prover:
         stop()
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
-        fitting = []
-        for change in edited.written:
-            reason = "" if wishes.changes else _too_large(change, before, recipe, use)
-            if reason:
-                left.append(LeftAlone(change, reason))
-            else:
-                fitting.append(change)
+        if not wishes.changes:
+            unfit = {}
+            for change in found:
+                reason = too_large(change, before, recipe, use) or needless(change, before, run)
+                unfit |= {id(change): LeftAlone(change, reason)} if reason else {}
+            left += unfit.values()
+            edited = edit_sources(recipe, [each for each in found if id(each) not in unfit], texts, use)
+        left += [LeftAlone(each.change, each.reason) for each in edited.refused]
+        fitting = edited.written
         proved = _prove(recipe, use, fitting, texts, prover, left, stop)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
 
@@ -194,26 +225,10 @@ def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change
         if change.rewrite in ON_REQUEST:
             left.append(LeftAlone(change, f"Only on request: --change {change.rewrite}."))
         elif change.effect is Effect.ORDER and not wishes.may_reorder:
-            left.append(LeftAlone(change, "It gives the examples in another order; --may-reorder allows that."))
+            left.append(LeftAlone(change, REORDERS))
         else:
             found.append(change)
     return found, left
-
-
-def _too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
-    """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
-    is_cache = any(isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments for edit in change.edits)
-    if not is_cache or change.call is None:
-        return ""
-    chain = list(recipe.upstream(use.call))
-    place = next((index for index, call in enumerate(chain) if call.number == change.call), len(before.stages))
-    size = before.stages[place].epoch_bytes if place < len(before.stages) else None
-    if size is None:
-        return "How much memory the cache takes is not known, because the dataset does not tell its length."
-    allowed = MUCH_OF_MEMORY * usable_memory_bytes()
-    if size <= allowed:
-        return ""
-    return f"The cache would take {format_bytes(size)}; a quarter of this machine's memory is {format_bytes(allowed)}."
 
 
 def _prove(
@@ -300,12 +315,12 @@ def draws(recipe: Recipe, change: Change) -> bool:
     parallel = (
         each.call for each in change.edits if isinstance(each, SetArgument) and each.name == "num_parallel_calls"
     )
-    return any(recipe.call(number).stateful for number in parallel)
+    return any(not OF_PYTHON.issuperset(recipe.call(number).stateful) for number in parallel)
 
 
 def keeps(change: Change) -> bool:
     """Say whether a change keeps elements for later passes."""
-    return change.rewrite.endswith("cache") or change.rewrite == "cache-slip"
+    return change.rewrite.endswith("cache") or change.rewrite in ("cache-slip", "cache-before-shuffle", "snapshot")
 
 
 def is_good(proof: Proof, changes: Iterable[Change]) -> bool:

@@ -16,6 +16,7 @@ from tests.support.written_recipe import PATH, written_recipe
 HEAD = "import tensorflow as tf\nds = tf.data.Dataset"
 TAIL = '\nmodel.compile("adam")\nmodel.fit(ds)\n'
 FUNCTION = UserFunction("Images.__getitem__", "__main__", PATH, 2)
+READS = PythonPart("numpy_function", UserFunction("read", "__main__", PATH, 2))
 CASES: dict[str, tuple[str, str]] = {
     "prefetch": (".range(8).batch(2)", ".range(8).batch(2).prefetch(tf.data.AUTOTUNE)"),
     "parallel-map": (".range(8).map(f)", ".range(8).map(f, num_parallel_calls=tf.data.AUTOTUNE)"),
@@ -26,6 +27,8 @@ CASES: dict[str, tuple[str, str]] = {
     "batch-first": (".range(8).map(f).batch(2)", ".range(8).batch(2).map(f)"),
     "cache": (".range(8).map(f).shuffle(4)", ".range(8).map(f).cache().shuffle(4)"),
     "disk-cache": (".range(8).map(f).repeat()", '.range(8).map(f).cache("pipeline-cache").repeat()'),
+    "snapshot": (".range(8).map(f).repeat()", '.range(8).map(f).snapshot("pipeline-snapshot").repeat()'),
+    "cache-before-shuffle": (".range(8).shuffle(4).map(f).batch(2)", ".range(8).map(f).cache().shuffle(4).batch(2)"),
     "cache-shuffled": (".list_files(p).map(f).batch(2)", ".list_files(p).map(f).batch(2).cache()"),
     "cache-slip": (".range(8).map(f).repeat().cache()", ".range(8).map(f).cache().repeat()"),
     "shuffle-first": (".range(8).map(f).shuffle(4)", ".range(8).shuffle(4).map(f)"),
@@ -51,7 +54,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     assert rewrite.why.endswith(".")
     assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
     assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
-    assert key in CASES or key in ("workers", "cache-python"), "a case shows where it applies"
+    assert key in {*CASES, "workers", "cache-python", "pool", "parallel-python"}, "a case shows where it applies"
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -90,6 +93,17 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("cache-slip", ".range(8).repeat(2).cache()", {"repeat": {"arguments": {"count": 2}}}),
         ("shuffle-first", ".range(8).map(f).shuffle(4)", {"map": {"stateful": ("RandomUniform",)}}),
         ("any-order", ".range(8).map(f)", {}),
+        ("cache-before-shuffle", ".range(8).shuffle(4).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("cache-before-shuffle", ".range(8).shuffle(4).map(f)", {"map": {"python": (READS,)}}),
+        ("cache-before-shuffle", ".range(8).shuffle(4).map(f).take(2)", {}),
+        ("cache-before-shuffle", ".range(8).map(f).shuffle(4).map(f)", {}),
+        ("cache-before-shuffle", ".from_generator(g).shuffle(4).map(f)", {}),
+        ("snapshot", ".range(8).map(f).snapshot(p)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("pool", ".range(8).map(f, num_parallel_calls=1)", {}),
+        ("pool", ".range(8).map(f)", {}),
+        ("parallel-python", ".range(8).map(f)", {}),
+        ("parallel-python", ".range(8).map(f, num_parallel_calls=2)", {"map": {"python": (READS,)}}),
+        ("parallel-python", ".range(8).map(f)", {"map": {"python": (READS,), "stateful": ("EagerPyFunc", "RandomUniform")}}),
     ],
 )  # fmt: skip
 def test_each_leaves_alone_what_it_would_harm_or_not_help(key: str, calls: str, known: dict[str, Any]) -> None:
@@ -149,6 +163,36 @@ def test_threads_are_offered_for_a_py_dataset() -> None:
     recipe = Recipe((call,), (DatasetUse("training", 1, None, "", 1),))
     assert (SetTraining("workers", 4),) in [change.edits for change in find_changes(recipe)]
     assert find_changes(Recipe()) == ()
+
+
+POOL = "pool_options = tf.data.Options()\npool_options.threading.private_threadpool_size = {}\n"
+
+
+def test_a_pool_gets_as_many_threads_as_calls_run_at_once() -> None:
+    text, recipe = recipe_of(
+        ".range(8).map(f, num_parallel_calls=8).batch(2)", map={"arguments": {"num_parallel_calls": 8}}
+    )
+    (change,) = [change for change in find_changes(recipe) if change.rewrite == "pool"]
+    assert edit_sources(recipe, [change], {PATH: text}).texts[PATH] == (
+        text.replace("ds =", f"{POOL.format(8)}ds =").replace(".batch(2)", ".batch(2).with_options(pool_options)")
+    )
+    assert parse_change(recipe, change.request) == change
+    own = replace(recipe, uses=(replace(recipe.uses[0], pool_threads=2),))
+    assert not [change for change in find_changes(own) if change.rewrite == "pool"], "the script has chosen"
+    with pytest.raises(OptionsError, match="1 or more"):
+        parse_change(recipe, "private_threadpool_size=0")
+
+
+def test_python_that_waits_is_called_several_times_at_once_in_as_many_threads() -> None:
+    text, recipe = recipe_of(".range(8).map(f).batch(2)", map={"python": (READS,), "stateful": ("EagerPyFunc",)})
+    (change,) = [change for change in find_changes(recipe) if change.rewrite == "parallel-python"]
+    assert edit_sources(recipe, [change], {PATH: text}).texts[PATH] == (
+        text.replace("ds =", f"{POOL.format(16)}ds =")
+        .replace("map(f)", "map(f, num_parallel_calls=16)")
+        .replace(".batch(2)", ".batch(2).with_options(pool_options)")
+    )
+    assert parse_change(recipe, change.request) == change
+    assert not [each for each in find_changes(recipe) if each.rewrite == "parallel-map"]
 
 
 @pytest.fixture(name="script")

@@ -120,6 +120,42 @@ def test_a_call_is_added_on_a_line_of_its_own_where_the_others_have_theirs() -> 
     assert changed_lines(CHAIN, written(CHAIN, Insert(2, "cache"))) == ["+     .cache()"]
 
 
+OPTIONS = "with_options", {"private_threadpool_size": 8}
+
+
+def test_options_are_made_before_the_statement_that_takes_them() -> None:
+    after = written(CHAIN, Insert(3, *OPTIONS), Insert(3, *PREFETCH))
+    assert changed_lines(CHAIN, after) == [
+        "+ pool_options = tf.data.Options()",
+        "+ pool_options.threading.private_threadpool_size = 8",
+        "+     .with_options(pool_options)",
+        "+     .prefetch(tf.data.AUTOTUNE)",
+    ]
+    text = f"{HEAD}def make(ds, pool_options):\n    if ds:\n        return ds.batch(32)\n"
+    assert written(text, Insert(1, *OPTIONS)) == (
+        f"{HEAD}def make(ds, pool_options):\n    if ds:\n        pool_options_2 = tf.data.Options()\n"
+        "        pool_options_2.threading.private_threadpool_size = 8\n"
+        "        return ds.batch(32).with_options(pool_options_2)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make = lambda ds: ds.batch(32)",
+        "if a: ds = ds.batch(32)",
+        "a = 1; ds = ds.batch(32)",
+        "for x in ds.batch(32): pass",
+    ],
+)
+def test_options_are_refused_where_no_line_can_be_put_before(line: str) -> None:
+    assert "No line can be put before" in refused(f"{HEAD}{line}\n", Insert(1, *OPTIONS))
+
+
+def test_options_are_refused_where_the_file_does_not_know_tensorflow() -> None:
+    assert "does not import tensorflow" in refused("ds = ds.batch(32)\n", Insert(1, *OPTIONS))
+
+
 def test_a_call_is_added_on_the_same_line_where_another_would_not_be_valid() -> None:
     text = "ds = ds.map(f) \\\n    .batch(32)\nmodel.fit(ds)\n"
     assert written(text, Insert(2, "cache")) == text.replace(".batch(32)", ".batch(32).cache()")
@@ -147,6 +183,26 @@ def test_what_moves_can_change_too_and_its_place_keeps_what_is_added_there() -> 
     edits = (MoveBefore(2, 1), SetArgument(1, "num_parallel_calls", -1), Insert(2, *PREFETCH))
     becomes = "ds.batch(32).map(f, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)"
     assert written(text, *edits) == text.replace("ds.map(f).batch(32)", becomes)
+
+
+def test_what_moves_can_be_cached_where_it_comes_to() -> None:
+    edit_ = MoveBefore(2, 1, "cache")
+    assert written("ds = ds.shuffle(8).map(f)\n", edit_) == "ds = ds.map(f).cache().shuffle(8)\n"
+    assert written("ds = ds.shuffle(8)  # a\nds = ds.map(f)  # b\n", edit_) == (
+        "ds = ds.map(f).cache()  # b\nds = ds.shuffle(8)  # a\n"
+    )
+    text = "ds = (\n    ds\n    .shuffle(8)  # mix\n    .map(\n        f,\n    )  # decode\n)\n"
+    assert written(text, edit_, SetArgument(2, "num_parallel_calls", -1)).splitlines() == [
+        "ds = (",
+        "    ds",
+        "    .map(",
+        "        f,",
+        "        num_parallel_calls=-1,",
+        "    )  # decode",
+        "    .cache()",
+        "    .shuffle(8)  # mix",
+        ")",
+    ]
 
 
 def test_a_call_moves_over_several_others() -> None:

@@ -1,15 +1,19 @@
 """What ``fix`` chooses, and how it writes; what it proves is tested beside TensorFlow."""
 
 import subprocess
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
+from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
-from pipeline_lab.tuning import fixing
-from pipeline_lab.tuning.fixing import Wishes, apply, choose, current_texts, is_good
+from pipeline_lab.tuning import fixing, worth_trying
+from pipeline_lab.tuning.fixing import LeftAlone, Wishes, apply, choose, current_texts, is_good
+from pipeline_lab.tuning.worth_trying import needless, promises, too_large
+from tests.support.scripts import DECODE, recipe, script, stages
 from tests.support.written_recipe import written_recipe
 
 TEXT = "ds = tf.data.Dataset.range(8).map(f).batch(2).shuffle(4)\nmodel.compile()\nmodel.fit(ds)\n"
@@ -55,24 +59,61 @@ def test_a_proof_has_to_show_what_the_change_claims(effect: Effect, outcome: Pro
 
 
 def test_a_cache_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixing, "usable_memory_bytes", lambda: 4_000)
+    monkeypatch.setattr(worth_trying, "usable_memory_bytes", lambda: 4_000)
     assert RECIPE.trained is not None
 
     def reason(stage: StageSize) -> str:
         stages = (StageSize("shuffle", 1.0, 1), StageSize("batch", 1.0, 1), stage, StageSize("range", 8.0, 8))
         assert RECIPE.trained is not None
-        return fixing._too_large(CACHE, Sample((), (), (), 0, stages), RECIPE, RECIPE.trained)
+        return too_large(CACHE, Sample((), (), (), 0, stages), RECIPE, RECIPE.trained)
 
     assert reason(StageSize("map", 100.0, 10)) == ""
     assert "would take 1.01 kB" in reason(StageSize("map", 101.0, 10))
     assert "not known" in reason(StageSize("map", 100.0, None))
 
 
+WAITS = Change(
+    "parallel-python",
+    2,
+    (SetArgument(2, "num_parallel_calls", 16), Insert(3, "with_options", {"private_threadpool_size": 16})),
+    Effect.NOTHING,
+    Risk.SOME,
+    "Wait at once.",
+)
+
+
+def _sample(*passes: str) -> Sample:
+    return Sample(tuple(map(tuple, passes)), tuple(dict(Counter(each)) for each in passes), (True, True), 0)
+
+
+def test_calls_of_python_run_at_once_where_they_make_the_same_and_something_can_be_gained() -> None:
+    python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 0.05, "step_cpu_ms": 1.0, "ceiling_ms": 1.0}
+    waits = script(stages=stages(python=1.0), **python)
+    assert needless(WAITS, _sample("abc", "cab"), waits) == "", "a shuffle may give another order"
+    assert "not seen to make the same" in needless(WAITS, _sample("abc", "def"), waits)
+    quick = script(stages=stages(0.01, python=1.0), **python | {"ceiling_ms": 20.0})
+    assert "expects nothing" in needless(WAITS, _sample("abc", "abc"), quick)
+
+
+def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tried() -> None:
+    assert promises(CACHE, script())
+    assert not promises(CACHE, script(stages=stages(0.01), ceiling_ms=20.0))
+    assert not promises(CACHE, Unavailable("No step was timed."))
+
+
+def test_what_another_order_would_gain_is_said_where_nothing_else_is_proposed() -> None:
+    shuffled = replace(CACHE, rewrite="cache-shuffled", effect=Effect.ORDER, words="Cache it all.")
+    left = [LeftAlone(shuffled, fixing.REORDERS), LeftAlone(CACHE, "Too large.")]
+    said = fixing._if_reordered(left, script())
+    assert said.startswith(" With --may-reorder the model expects 75")
+    assert said.endswith("Cache it all.")
+    assert fixing._if_reordered(left[1:], script()) == ""
+    assert fixing._if_reordered(left, script(stages=stages(0.01), ceiling_ms=20.0)) == ""
+
+
 def test_a_file_that_changed_since_its_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(b"a\r\nb\n")
-    from dataclasses import replace
-
     recipe = replace(RECIPE, files={str(path): "0-train.py", str(tmp_path / "gone.py"): "1-gone.py"})
     assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\r\nb\n"}
     with pytest.raises(StoreError, match="changed since"):

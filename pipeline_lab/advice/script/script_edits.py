@@ -45,6 +45,8 @@ def apply_edit(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> 
             return _set(run, stages, edit)
         case Insert():
             return _put_in(run, stages, edit)
+        case MoveBefore(call, _, "cache"):
+            return _cache(run, stages, call)
         case MoveBefore(call, before):
             return _move(run, stages, call, before, assumed)
         case Rename(call, _):

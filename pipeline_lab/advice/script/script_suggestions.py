@@ -35,18 +35,39 @@ WEIGHTS = {Risk.LOW: 1.0, Risk.SOME: 1.5, Risk.HIGH: 3.0}
 """What a gain is divided by before suggestions are ordered by it."""
 
 FIXES: dict[InputCause, tuple[str, ...]] = {
-    InputCause.SOURCE: ("interleave", "parallel-interleave", "cache", "cache-shuffled", "disk-cache"),
+    InputCause.SOURCE: (
+        "interleave",
+        "parallel-interleave",
+        "cache",
+        "cache-before-shuffle",
+        "cache-shuffled",
+        "disk-cache",
+    ),
     InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
     InputCause.POOL_BOUND: ("batch-first",),
-    InputCause.CPU_BOUND: ("cache", "cache-shuffled", "batch-first", "disk-cache"),
+    InputCause.CPU_BOUND: ("cache", "cache-before-shuffle", "cache-shuffled", "batch-first", "disk-cache"),
     InputCause.ORDERING: ("any-order",),
     InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map", "cache-python"),
     InputCause.PYTHON_WAITS: ("workers",),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
-    InputCause.EPOCH_START: ("shuffle-first", "cache", "cache-shuffled", "cache-python", "disk-cache"),
+    InputCause.EPOCH_START: (
+        "shuffle-first",
+        "cache",
+        "cache-before-shuffle",
+        "cache-shuffled",
+        "cache-python",
+        "disk-cache",
+    ),
 }
 """The rewrites that fix a cause, the best first; where none applies, the cause's own words stand alone."""
+
+
+COUNTED: dict[InputCause | None, tuple[str, ...]] = {
+    InputCause.PYTHON_WAITS: ("parallel-python",),
+    InputCause.POOL_BOUND: ("pool",),
+}
+"""Rewrites that a cause's own suggestion makes with a number of calls that the model has found to be enough."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,7 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
         case: The script.
         in_words: What the verdict suggests without a model, the cause's own words first.
     """
-    changes = find_changes(case.recipe)
+    changes = [change for change in find_changes(case.recipe) if change.rewrite not in COUNTED.get(case.cause, ())]
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
@@ -171,7 +192,7 @@ def _more_waiting(case: ScriptCase) -> Iterator[Suggestion]:
         if fewest is None:
             continue
         change = Change(
-            "parallel-map",
+            "parallel-python",
             number,
             (SetArgument(number, "num_parallel_calls", fewest),),
             Effect.NOTHING,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     CallEdit,
@@ -95,6 +97,8 @@ def _as_in_a_race(edit: CallEdit, scratch: Path) -> CallEdit:
     match edit:
         case Insert(after, "cache", arguments) if arguments.get("filename"):
             return replace(edit, arguments={"filename": _file(scratch, after)})
+        case Insert(after, "snapshot", _):
+            return replace(edit, arguments={"path": _file(scratch, after)})
         case Insert(_, "prefetch", arguments) if arguments.get("buffer_size") == AUTOTUNE:
             return replace(edit, arguments={"buffer_size": PREFETCHED})
         case SetArgument(_, "buffer_size", value) if value == AUTOTUNE:
@@ -133,8 +137,17 @@ class _CallEdits:
         else:
             made = call.again(*inputs, **self.arguments)
         for each in self.then:
-            made = getattr(made, each.method)(**each.arguments)
+            made = _called(made, each)
         return made
+
+
+def _called(dataset: Any, inserted: Insert) -> Any:
+    if inserted.method != "with_options":
+        return getattr(dataset, inserted.method)(**inserted.arguments)
+    options = tf.data.Options()
+    for name, value in inserted.arguments.items():
+        setattr(options.threading, name, value)
+    return dataset.with_options(options)
 
 
 @dataclass(frozen=True)
@@ -142,9 +155,11 @@ class _Moved:
     note: Note
     made_by: Any
     edits: _CallEdits
+    then: str
 
     def make(self, inputs: tuple[Any, ...]) -> Any:
-        return ReplayedCall(self.note, self.made_by, inputs).again(*inputs, **self.edits.arguments)
+        made = ReplayedCall(self.note, self.made_by, inputs).again(*inputs, **self.edits.arguments)
+        return getattr(made, self.then)() if self.then else made
 
 
 class _Plan:
@@ -166,7 +181,7 @@ class _Plan:
             case MoveBefore():
                 mine.stays = False
                 note = self._notes[edit.call]
-                self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine))
+                self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine, edit.then))
 
 
 def _made_by(dataset: Any, note: Note) -> Any:

@@ -88,6 +88,18 @@ def test_pipelines_take_turns_in_a_loop_each_from_where_it_was(ask_tensorflow: C
     assert len(found["batches"]) >= 3 * found["rounds"] * (2 + 2), "all of them in one pass of its loop"
 
 
+def test_a_pool_of_its_own_and_a_cache_before_a_shuffle_race_like_any_other_change(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    text = LOOP.replace(".map(lambda n: n)", ".shuffle(6).map(lambda n: n)")
+    changes = ["private_threadpool_size=3; prefetch", "cache-before-shuffle"]
+    found = ask_tensorflow(
+        "race_script", text=text.replace("        .prefetch(tf.data.AUTOTUNE)\n", ""), changes=changes, **SHORT
+    )
+    assert found["failure"] is None
+    assert {arm for arm, *_ in ((arm, steps) for _, arm, steps in found["blocks"])} == {0, 1, 2}
+
+
 def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callable[..., Any]) -> None:
     for change, words in (
         ("train.py:99 cache", "no dataset is made at train.py:99"),

@@ -112,8 +112,18 @@ def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
 
 def test_a_line_that_makes_several_datasets_is_proved_for_each(fix: FixScript) -> None:
     found = fix("helper")
-    assert set(proposed(found)) == {"prefetch", "parallel-map"}
-    assert left(found)["batch-first"].startswith("The dataset that train.py:5 makes would change too: Element 1 ")
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}
+    asked = fix("helper", "batch-first")
+    assert left(asked)["batch-first"].startswith("The dataset that train.py:5 makes would change too: Element 1 ")
+
+
+def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_same_order(fix: FixScript) -> None:
+    found = fix("shuffled-names")
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}
+    assert found.proof is not None
+    assert found.proof.outcome is ProofOutcome.EQUAL
+    assert "+ds = tf.data.Dataset.range(64).map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
+    assert "+ds = ds.shuffle(64).batch(8).prefetch(tf.data.AUTOTUNE)" in found.diff()
 
 
 def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
@@ -132,6 +142,26 @@ def test_files_that_are_read_in_turn_keep_their_turns(fix: FixScript) -> None:
     assert "parallel-interleave" in proposed(fix("files"))
     chosen_by_tensorflow = SCRIPTS["files"].replace(", 3)", ")")
     assert "parallel-interleave" not in proposed(fix("files", source=chosen_by_tensorflow))
+
+
+def test_python_that_waits_is_called_at_once_where_it_gives_the_same_each_time(fix: FixScript) -> None:
+    found = fix("waits")
+    assert "parallel-python" in proposed(found), left(found)
+    assert "num_parallel_calls=16" in found.diff()
+    assert "+pool_options.threading.private_threadpool_size = 16" in found.diff()
+    counts = fix("counts")
+    assert "parallel-python" not in proposed(counts)
+    assert "not seen to make the same elements" in left(counts)["parallel-python"]
+
+
+@pytest.mark.parametrize(("rewrite", "files"), [("snapshot", "pipeline-snapshot"), ("disk-cache", "pipeline-cache*")])
+def test_what_is_kept_in_files_is_proved_without_leaving_any(fix: FixScript, rewrite: str, files: str) -> None:
+    asked = fix("slip", rewrite, source=SCRIPTS["slip"].replace("    .repeat()\n    .cache()\n", ""))
+    assert [change.rewrite for change in asked.changes] == [rewrite]
+    assert asked.proof is not None
+    assert asked.proof.outcome is ProofOutcome.EQUAL
+    assert asked.proof.is_whole
+    assert list(Path().glob(files)) == [], "the next training would take them for its own"
 
 
 def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:

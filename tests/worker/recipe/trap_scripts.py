@@ -109,7 +109,47 @@ held_out = load(32, lambda number: number - tf.reduce_sum(number))
 again = ds.take(2)  # reads on where the shuffle draws
 """ + LOOP  # fmt: skip
 
+WAITS = HEAD + """
+import time
+
+
+def read(number):
+    time.sleep(0.002)
+    return number * 3
+
+
+def load(number):
+    return tf.numpy_function(read, [number], tf.int64)
+
+
+ds = tf.data.Dataset.range(64).map(load).batch(8)
+""" + LOOP  # fmt: skip
+
+COUNTS = HEAD + """
+made = []
+
+
+def count(number):
+    made.append(number)
+    return number * 0 + len(made)
+
+
+ds = tf.data.Dataset.range(64).map(lambda number: tf.numpy_function(count, [number], tf.int64)).batch(8)
+""" + LOOP  # fmt: skip
+
+SHUFFLED_NAMES = HEAD + """
+def decode(number):
+    return tf.cast(number, tf.float32) / 3.0
+
+
+ds = tf.data.Dataset.range(64).shuffle(64)
+ds = ds.map(decode).batch(8)
+""" + LOOP  # fmt: skip
+
 SCRIPTS = {
+    "shuffled-names": SHUFFLED_NAMES,
+    "waits": WAITS,
+    "counts": COUNTS,
     "helper": HELPER,
     "files": FILES,
     "crop": CROP,

@@ -1,0 +1,119 @@
+"""The rewrites that keep elements for later epochs: where a cache, or files, may stand behind a script's calls."""
+
+import itertools
+from collections.abc import Iterator
+
+from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, said_at
+from pipeline_lab.pipeline.changes import Insert, MoveBefore, Value
+from pipeline_lab.pipeline.recipe import DatasetCall
+
+SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
+"""Calls at the end of a chain that hand the same elements on."""
+_CUTTING = frozenset({"cache", "snapshot", "take", "take_while"})
+"""Calls that keep elements already, or behind which a cache would never be complete."""
+_WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
+"""Calls whose work a cache saves."""
+
+
+def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> DatasetCall | None:
+    """Return the last call behind which a cache may stand; None if there is none, or one is there already.
+
+    Args:
+        chain: Behind the dataset.
+        doubts: That are left to the user or the proof; exactly these.
+    """
+    if any(call.method in ("cache", "snapshot") for call in chain.calls):
+        return None
+    legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in SIZED | {"repeat"}]
+    if not legal:  # a library's function may end with a prefetch
+        legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
+    if not legal or not any(each.method in _WORTH_KEEPING for each in chain.upstream(legal[-1])):
+        return None
+    later = chain.calls[chain.calls.index(legal[-1]) :]
+    return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
+
+
+def find_cache(chain: Chain) -> Iterator[RewritePlace]:
+    place = _cache_place(chain)
+    if place is not None:
+        yield _keep(
+            place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster."
+        )
+
+
+def find_disk_cache(chain: Chain) -> Iterator[RewritePlace]:
+    place = _cache_place(chain)
+    if place is not None:
+        also = "The files have to be deleted when the data or the functions before them change."
+        yield _keep(place, "in files beside the script", {"filename": "pipeline-cache"}, also)
+
+
+def find_snapshot(chain: Chain) -> Iterator[RewritePlace]:
+    """Files that TensorFlow finds again by the calls before them: those of other calls are left alone."""
+    place = _cache_place(chain)
+    if place is not None:
+        yield RewritePlace(
+            place,
+            (Insert(place.number, "snapshot", {"path": "pipeline-snapshot"}),),
+            f"Keep the elements after {said_at(place)} in files beside the script.",
+            (
+                "The first epoch writes them. When the calls before them change they are written again; when the data change, delete them.",
+            ),
+        )
+
+
+def find_cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
+    """What shuffles inside of a library's function, or file names: a cache keeps the order of the first epoch."""
+    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
+    if place is not None:
+        also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
+        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+
+
+def find_cache_python(chain: Chain) -> Iterator[RewritePlace]:
+    """Whether Python gives the same each time only the proof can tell, or whoever wrote it."""
+    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.PYTHON}))
+    if place is not None:
+        python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))
+        also = f"Where {python or 'its Python'} draws at random or shuffles, every epoch then sees the draws of the first one."
+        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+
+
+def _keep(place: DatasetCall, where: str, arguments: dict[str, Value], *also: str) -> RewritePlace:
+    edits = (Insert(place.number, "cache", arguments),)
+    return RewritePlace(place, edits, f"Cache the elements after {said_at(place)} {where}.", also)
+
+
+def find_cache_slip(chain: Chain) -> Iterator[RewritePlace]:
+    """A cache after an endless repeat is never complete: it holds every epoch again."""
+    for repeated, cached in zip(chain.direct, chain.direct[1:], strict=False):
+        is_slip = repeated.method == "repeat" and cached.method == "cache" and cached.inputs == (repeated.number,)
+        if (
+            is_slip
+            and repeated.arguments.get("count", -1) == -1
+            and chain.is_pure(chain.recipe.call(repeated.inputs[0]))
+        ):
+            yield RewritePlace(
+                cached,
+                (MoveBefore(cached.number, repeated.number),),
+                f"Cache before {said_at(repeated)}: after it the cache grows with every epoch and is never read.",
+            )
+
+
+def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
+    """Let a function run before the shuffle, which draws the same whatever it holds, so that a cache can keep what it makes."""
+    if _cache_place(chain) is not None or any(call.method in _CUTTING for call in chain.calls):
+        return
+    for shuffled, mapped in itertools.pairwise(chain.direct):
+        is_next = shuffled.method == "shuffle" and mapped.method == "map" and mapped.inputs == (shuffled.number,)
+        if is_next and not mapped.stateful and not mapped.python and _is_pure_before(chain, shuffled):
+            yield RewritePlace(
+                mapped,
+                (MoveBefore(mapped.number, shuffled.number, "cache"),),
+                f"Run {said_at(mapped)} before the shuffle, and cache what it makes in memory.",
+                ("All of it stays in memory from the first epoch on; only later epochs get faster.",),
+            )
+
+
+def _is_pure_before(chain: Chain, call: DatasetCall) -> bool:
+    return len(call.inputs) == 1 and chain.is_pure(chain.recipe.call(call.inputs[0]))

@@ -1,0 +1,71 @@
+"""Which changes of a script are worth a proof and a race: by the model, by the memory that they take, by what was read of the data."""
+
+from pipeline_lab.advice.script.script_model import predict_change
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.changes import Change, Insert, MoveBefore
+from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
+from pipeline_lab.pipeline.samples import Sample
+from pipeline_lab.runs.machine import usable_memory_bytes
+from pipeline_lab.units import format_bytes
+
+MUCH_OF_MEMORY = 0.25
+"""Part of the machine's memory that a cache may take."""
+WORTH_PERCENT = 5.0
+"""Gain of a step from which a change is worth a proof and a race, where something speaks against it."""
+
+
+def promises(change: Change, run: ScriptRun | Unavailable) -> bool:
+    """Say whether the model expects a gain of a change."""
+    return not isinstance(run, Unavailable) and expected_gain(change, run) >= WORTH_PERCENT
+
+
+def expected_gain(change: Change, run: ScriptRun) -> float:
+    """Return what the model expects a change to save of a step, percent; 0 where it cannot tell."""
+    found = predict_change(run, change.edits)
+    return 0.0 if isinstance(found, Unavailable) else found.gain_percent
+
+
+def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
+    """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
+    is_cache = any(
+        (isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments)
+        or (isinstance(edit, MoveBefore) and edit.then == "cache")
+        for edit in change.edits
+    )
+    if not is_cache or change.call is None:
+        return ""
+    chain = list(recipe.upstream(use.call))
+    place = next((index for index, call in enumerate(chain) if call.number == change.call), len(before.stages))
+    size = before.stages[place].epoch_bytes if place < len(before.stages) else None
+    if size is None:
+        return "How much memory the cache takes is not known, because the dataset does not tell its length."
+    allowed = MUCH_OF_MEMORY * usable_memory_bytes()
+    if size <= allowed:
+        return ""
+    return (
+        f"The cache would take {format_bytes(size)}; a quarter of this machine's memory is {format_bytes(allowed)}. "
+        "--change snapshot keeps the elements in files instead."
+    )
+
+
+def needless(change: Change, before: Sample, run: ScriptRun | Unavailable) -> str:
+    """Return why more threads are not worth a try; empty where they are, or nothing else is changed."""
+    if change.rewrite not in ("pool", "parallel-python"):
+        return ""
+    if change.rewrite == "parallel-python" and _draws_again(before):
+        return "Its Python was not seen to make the same elements in each pass, so calls at once may change what they share."
+    found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
+    if not isinstance(found, Unavailable) and found.high_percent < WORTH_PERCENT:
+        return "The model expects nothing of more threads here: what runs in them computes, and there are as many as cores."
+    return ""
+
+
+def _draws_again(before: Sample) -> bool:
+    """Say whether a later pass has other elements than the first one, in whatever order."""
+    one, other = before.passes[0], before.passes[1]
+    return (
+        before.rows[0] != before.rows[1]
+        if all(before.ended)
+        else one != other[: len(one)] and other != one[: len(other)]
+    )
