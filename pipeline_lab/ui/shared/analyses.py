@@ -16,9 +16,9 @@ import streamlit as st
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import StoreError, TraceIncompleteError
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.shared.text import prose
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
 FOLLOW = "--follow"
+POLL_S = 0.5
+LAST_LOOK_S = 10.0
+"""How long what followed a run may take once the run is over; it has the lowest priority."""
 RETRY_S = 5.0
 """An analysis that ended without a result (another process was running it) is restarted after this time."""
 
@@ -36,30 +39,55 @@ MOST_AT_ONCE = 2
 _turns = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
+def _is_live(folder: RunFolder) -> bool:
+    try:
+        return read_record(folder).status.state.is_live
+    except StoreError:
+        return False
+
+
 class Attempt:
     """One analysis that this app started, or that waits for its turn."""
 
     def __init__(self, folder: RunFolder, options: tuple[str, ...]) -> None:
         self.started_s = time.monotonic()
         self._exit_code: int | None = None
-        self._command = module_command("pipeline_lab.analysis", str(folder.path), *options)
-        turn = contextlib.nullcontext() if FOLLOW in options else _turns
-        threading.Thread(target=self._run, args=(turn,), name=f"analysis of {folder.id}", daemon=True).start()
+        self._folder, self._options = folder, options
+        threading.Thread(target=self._run, name=f"analysis of {folder.id}", daemon=True).start()
 
-    def _run(self, turn: contextlib.AbstractContextManager[object]) -> None:
-        code, nowhere = 1, subprocess.DEVNULL
+    def _run(self) -> None:
+        code = 1
         try:
-            with turn:
-                code = subprocess.call(
-                    self._command,
-                    stdin=nowhere,
-                    stdout=nowhere,
-                    stderr=nowhere,
-                    env=child_environment(),
-                    start_new_session=True,
-                )
+            code = self._follow() if FOLLOW in self._options else self._analyze(*self._options)
         finally:
             self._exit_code = code
+
+    def _follow(self) -> int:
+        """Follow the run until it is over; whoever waits for its result then does not wait until other programs leave a turn."""
+        process = self._start(FOLLOW)
+        while process.poll() is None and _is_live(self._folder):
+            time.sleep(POLL_S)
+        try:
+            return process.wait(LAST_LOOK_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return self._analyze()
+
+    def _analyze(self, *options: str) -> int:
+        with _turns:
+            return self._start(*options).wait()
+
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
+        nowhere = subprocess.DEVNULL
+        return subprocess.Popen(
+            module_command("pipeline_lab.analysis", str(self._folder.path), *options),
+            stdin=nowhere,
+            stdout=nowhere,
+            stderr=nowhere,
+            env=child_environment(),
+            start_new_session=True,
+        )
 
     @property
     def is_running(self) -> bool:
@@ -100,7 +128,6 @@ class Attempts:
             self._attempts.pop(folder.path, None)
 
 
-POLL_S = 0.5
 _ANY = "any"
 """Stands for inputs that never change."""
 
