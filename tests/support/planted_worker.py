@@ -1,6 +1,7 @@
 """Stands in for the worker of a search: every race ends as the true step times of :mod:`tests.support.true_times` say.
 
-``PLANTED_SECONDS`` is how long each trial takes. A run leaves nothing but its end, so a model has nothing to go by; nor does
+``PLANTED_SECONDS`` is how long each trial takes; ``PLANTED_GATES`` is a folder in which a trial waits for a file of its kind,
+``run`` or ``race``. A run leaves nothing but its end, so a model has nothing to go by; nor does
 it load what only races need, which takes most of a second.
 """
 
@@ -23,6 +24,9 @@ def main() -> None:
     update_record(folder, lambda found: replace(found, status=found.status.change(RunState.RUNNING)))
     time.sleep(float(os.environ.get("PLANTED_SECONDS", "0")))
     record = read_record(folder)
+    if gates := os.environ.get("PLANTED_GATES"):
+        while not Path(gates, record.kind.value).exists():
+            time.sleep(0.05)
     if record.kind is RunKind.RACE:
         _race(folder, record)
 

@@ -13,8 +13,10 @@ from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning import search_launch
+from pipeline_lab.tuning import contest, search_launch
+from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.history import Profiled, Proposed
+from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_launch import (
     WRAPPER,
     check_tune,
@@ -59,10 +61,16 @@ def test_what_cannot_race_is_not_searched() -> None:
         check_tune(TuneOptions(start=SPARSE.options))
 
 
-def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLANTED_SECONDS", "3")  # so that the second one is under way when the search is cancelled
+@pytest.fixture
+def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which a trial waits for a file of its kind."""
+    (folder := tmp_path / "gates").mkdir()
+    monkeypatch.setenv("PLANTED_GATES", str(folder))
+    return folder
+
+
+def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(lab: Lab, gates: Path) -> None:
+    (gates / "run").touch()  # the first trial ends, the second is under way when the search is cancelled
     folder = launch_tune(lab.store, BLIND)
     until(lambda: has_raced(folder) and is_under_way(folder), "the first trial is over, the second under way")
     cancel(folder)
@@ -71,7 +79,7 @@ def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(
     (under_way,) = [trial for trial in before.trials if trial.seconds is None]
     lab.wait_for(lab.store.folder(under_way.run), RunState.CANCELLED)
     assert before.ended is not None
-    monkeypatch.delenv("PLANTED_SECONDS")
+    (gates / "race").touch()
     resume_tune(lab.store, folder.id)
     lab.wait_for(folder, RunState.DONE)
     after = read_tuning(folder)
@@ -80,10 +88,7 @@ def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(
     assert folder.source.read_text() == after.source
 
 
-def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLANTED_SECONDS", "1.0")
+def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(lab: Lab, gates: Path) -> None:
     folder = launch_tune(lab.store, BLIND)
     until(lambda: is_under_way(folder), "a trial is under way")
     owner = read_record(folder).status.supervisor
@@ -91,6 +96,8 @@ def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(
     psutil.Process(owner.pid).kill()
     lab.wait_for(folder, RunState.LOST)
     (first,) = read_tuning(folder).trials
+    for kind in ("run", "race"):
+        (gates / kind).touch()
     resume_tune(lab.store, folder.id)
     lab.wait_for(folder, RunState.DONE)
     assert read_tuning(folder).trials[0].run == first.run
@@ -202,16 +209,23 @@ def test_what_another_process_cannot_import_is_refused() -> None:
             find_target(function)
 
 
+BESIDE_OTHERS = {"max_extra_load_percent": 100}
 REAL_ONLY = {"map calls": ("1", "8"), "pool threads": ("default", "8"), "prefetch": ("none", "2")}
 
 
 @pytest.mark.tensorflow  # the real worker and the real model, as small as it gets
 def test_a_search_makes_a_slow_pipeline_faster(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PIPELINE_LAB_WORKER")
+    monkeypatch.setenv("PIPELINE_LAB_WORKER", f"{sys.executable} -m tests.support.real_worker")
+    monkeypatch.setattr(contest, "PROFILE_S", 3.0)
+    races = contest.race_of_options  # in which no round is left out because of the tests that run meanwhile
+    monkeypatch.setattr(contest, "race_of_options", lambda *arms: races(*arms[:2], arms[2] | BESIDE_OTHERS))
     start = set_options(NAIVE, [("workload.map_ms", "1.5")])  # 24 ms of waiting and 10 ms of training, in turns
-    found = tune(
-        start, store=lab.store, only=REAL_ONLY, max_configurations=2, budget_s=2.0 * PATIENCE_S, pairs=8, block_steps=4
+    options = TuneOptions(
+        start=start, only=REAL_ONLY, max_configurations=2, budget_s=2.0 * PATIENCE_S, pairs=8, block_steps=4
     )
+    folder = lab.store.create(options, "")
+    search(folder, options, lab.store, LocalExecutor(lab.store), lambda: False)
+    found = read_tuning(folder)
     profiled, proposed = found.steps[:2]
     assert isinstance(profiled, Profiled)
     assert isinstance(proposed, Proposed)

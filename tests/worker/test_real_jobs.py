@@ -38,7 +38,7 @@ from tests.worker.fakes import make_folder, supervised
 
 pytestmark = pytest.mark.tensorflow
 
-WORKER = [sys.executable, "-m", "pipeline_lab.worker"]
+WORKER = [sys.executable, "-m", "tests.support.real_worker"]
 ROOT = Path(__file__).resolve().parents[2]
 PROFILING = ProfilingOptions(steps_per_window=3, every_steps=8)
 IMAGES = RunOptions(
