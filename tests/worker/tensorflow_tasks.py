@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import multiprocessing
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -53,6 +52,7 @@ from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from pipeline_lab.workloads.records import RecordsWorkload
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tests.support.warm_worker import serve
 from tests.worker.fakes import make_job
 from tests.worker.record.plane_tasks import times_in_plane, times_of_session, what_became_of_an_empty_trace
@@ -62,7 +62,7 @@ tf.config.set_logical_device_configuration(
 )
 WHOLE_NETWORK = workload_images.STAGE_CHANNELS
 window_recorder.lower_own_priority = lambda: None  # beside other tests, its turn would come once in ten
-workload_images.STAGE_CHANNELS = (4, 8)  # most of the time goes into tracing; whole jobs have the whole network
+workload_images.STAGE_CHANNELS = (4,)  # most of the time goes into tracing; whole jobs have the whole network
 Elements = list[dict[str, Any]]
 JPEG = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
 
@@ -555,7 +555,7 @@ def record_by_address(store: str, job: str) -> tuple[str, str, str]:
     is_over = threading.Event()
     worker = threading.Thread(target=work)
     worker.start()
-    address = f"localhost:{_free_port()}" if job == "nowhere" else _profiler_server()
+    address = f"localhost:{free_port()}" if job == "nowhere" else _profiler_server()
     folder = own_job_runs.begin(RunStore(Path(store)), "capture", tags=())
     listens = (lambda _: False) if job == "ends" else remote._listens
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -578,16 +578,9 @@ def record_by_address(store: str, job: str) -> tuple[str, str, str]:
 @functools.cache
 def _profiler_server() -> str:
     """Start a profiler server in this process and return its address."""
-    port = _free_port()
+    port = free_port()
     tf.profiler.experimental.server.start(port)
     return f"localhost:{port}"
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def sample_the_busiest(path: str) -> list[int]:

@@ -94,7 +94,7 @@ def test_a_step_begins_after_its_launch_on_the_same_time_axis(ask_tensorflow: As
 def test_both_arms_of_a_race_take_the_same_steps(ask_tensorflow: Ask, tmp_path: Path) -> None:
     varied = {"step_variation_percent": 30.0, "step_ms": 5.0}
     arms = (_options(**varied), _options(PrefetchStage(buffer_size=2), **varied))
-    options = RaceOptions(arms=arms, pairs=6, block_steps=4)
+    options = RaceOptions(arms=arms, pairs=6, block_steps=4, max_extra_load_percent=100)
     folder = supervised(create_run(RunStore(tmp_path), options))
     ask_tensorflow("race_here", folder=str(folder.path))
     race = read_race(folder)

@@ -6,10 +6,12 @@ import pytest
 
 from pipeline_lab.runs.run_events import WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
+from tests.support.patience import unless_late
 
 pytestmark = pytest.mark.tensorflow
 
 
+@unless_late
 @pytest.mark.parametrize(
     ("job", "state", "reason", "windows"),
     [

@@ -1,6 +1,7 @@
 """Whole races, short ones; the process with TensorFlow is that of the other tests."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,14 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from tests.support.patience import unless_late
 from tests.support.warm_worker import Ask
 from tests.worker.fakes import supervised
 
 pytestmark = pytest.mark.tensorflow
+
+BESIDE_OTHERS: dict[str, Any] = {"pairs": 6, "max_extra_load_percent": 100}
+"""No round is left out and repeated because of the tests that run meanwhile."""
 
 
 def _run(ask_tensorflow: Ask, root: Path, options: RaceOptions) -> RunFolder:
@@ -56,9 +61,10 @@ def _synthetic(prefetch: int) -> RunOptions:
     )
 
 
+@unless_late
 def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(ask_tensorflow: Ask, tmp_path: Path) -> None:
     arms = (_synthetic(2), _synthetic(40))
-    options = RaceOptions(arms=arms, pairs=6, block_steps=5, max_extra_load_percent=100)  # tests run beside each other
+    options = RaceOptions(arms=arms, block_steps=5, **BESIDE_OTHERS)
     folder = _run(ask_tensorflow, tmp_path, options)
     blocks = read_table(folder.blocks, BLOCKS)
     step_ns = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()
@@ -94,7 +100,7 @@ def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(ask_tensorfl
     ahead = plain.model_copy(
         update={"name": "ahead", "pipeline": PipelineOptions(stages=(*stages, PrefetchStage(buffer_size=2)))}
     )
-    folder = _run(ask_tensorflow, tmp_path, RaceOptions(arms=(plain, ahead), pairs=6, block_steps=3))
+    folder = _run(ask_tensorflow, tmp_path, RaceOptions(arms=(plain, ahead), block_steps=3, **BESIDE_OTHERS))
     first_losses = []
     for number in range(2):
         part = folder.arm(number)

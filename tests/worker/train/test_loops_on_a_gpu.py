@@ -65,6 +65,7 @@ def test_the_synthetic_step_leaves_the_host_free(ask_gpu: AskGpu, tmp_path: Path
     assert (request[2:] < ready[1:-1]).any()
 
 
+@unless_late
 def test_python_that_the_device_waits_for_is_time_between_steps(ask_gpu: AskGpu, tmp_path: Path) -> None:
     gpu = PretendGpu(op_us={"MatMul": 50_000})
     rows = divide_time(read_table(_train(ask_gpu, tmp_path, ("workload.python_ms", "300"), gpu=gpu).steps, STEPS))
