@@ -6,7 +6,6 @@ queue and a fake worker of its own. ``PIPELINE_LAB_SHOTS`` names a folder for sc
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -35,11 +34,13 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from tests.needs import find_chromium
-from tests.support.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, TRIES, until
+from tests.support.ports import free_port
 from tests.support.run_folders import make_run
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
+ONE_PRIORITY = ROOT / "tests" / "support" / "one_priority"
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -50,20 +51,38 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
     "--js-flags=--max-opt=1",  # pages are short-lived: what optimizing compilers would cost, they never save
 ]
+NOTE_TALK = """(() => {  // what the page told the server, and how much of it was before the last it heard
+  window.labTalk = { said: 0, saidAt: 0, answered: 0 };
+  const Plain = window.WebSocket;
+  window.WebSocket = class extends Plain {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener('message', () => { window.labTalk.answered = window.labTalk.said });
+    }
+    send(message) {
+      window.labTalk.said++;
+      window.labTalk.saidAt = performance.now();
+      super.send(message);
+    }
+  };
+})()"""
 SETTLED = """([quiet, patience]) => new Promise((resolve, reject) => {
-  const start = performance.now(); let last = start;
+  const start = performance.now(), between = 20; let looks = 0;
+  const isAnswered = () => {  // not everything is, but what makes a script run
+    const { said, saidAt, answered } = window.labTalk ?? {};
+    return said === answered || performance.now() - saidAt > 3000;
+  };
   const calm = () => {
     const app = document.querySelector('[data-testid="stApp"]');
-    return app && app.getAttribute('data-test-script-state') === 'notRunning'
+    return app && isAnswered() && app.getAttribute('data-test-script-state') === 'notRunning'
       && app.getAttribute('data-test-connection-state') === 'CONNECTED'
       && !document.querySelector('[data-stale="true"], [data-testid="stAppSkeleton"], [data-testid="stSkeleton"]');
   };
   const look = () => {
-    const now = performance.now();
-    if (!calm()) last = now;
-    if (now - last >= quiet) return resolve(now - start);
-    if (now - start > patience) return reject(new Error('the page never came to rest'));
-    setTimeout(look, 20);
+    looks = calm() ? looks + 1 : 0;  // no time: a page that is busy looks rarely
+    if (looks * between > quiet) return resolve();
+    if (performance.now() - start > patience) return reject(new Error('the page never came to rest'));
+    setTimeout(look, between);
   };
   look();
 })"""
@@ -105,11 +124,13 @@ class Server:
         url: Where it answers.
         store: Its run store.
         started_in_s: Time from the command to the first answer.
+        restart: Ends it, and starts it again at the same address.
     """
 
     url: str
     store: RunStore
     started_in_s: float
+    restart: Callable[[], None]
 
     def get(self, path: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
@@ -117,28 +138,41 @@ class Server:
 
 
 @contextmanager
-def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator[Server]:
-    """Start ``streamlit run app.py`` with everything it writes inside a folder, and end all that it started."""
-    port = port or free_port()
+def serve(folder: Path, **environment: str) -> Iterator[Server]:
+    """Start ``streamlit run app.py`` with everything it writes inside a folder, and end it with the block."""
+    port = free_port()
     own = {
         "PIPELINE_LAB_STORE": str(folder / "profiles"),
         "PIPELINE_LAB_RUNTIME": str(folder / "runtime"),
         "PIPELINE_LAB_CACHE": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ONE_PRIORITY), os.environ.get("PYTHONPATH")))),
         **environment,
     }
     options = ["--server.port", str(port), "--server.headless", "true"]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
-    log = (folder / f"server-{port}.log").open("ab")
-    start = time.monotonic()
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **own}, stdout=log, stderr=log)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_for_answer(url, process)
-        yield Server(url, RunStore(folder / "profiles"), time.monotonic() - start)
-    finally:
+    url, running = f"http://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
+
+    def start() -> None:
+        with (folder / f"server-{port}.log").open("ab") as log:
+            running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **own}, stdout=log, stderr=log))
+        wait_for_answer(url, running[0])
+
+    def end() -> None:
+        process = running.pop()
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE_S)
-        log.close()
+
+    def restart() -> None:
+        end()
+        start()
+
+    begun_s = time.monotonic()
+    try:
+        start()
+        yield Server(url, RunStore(folder / "profiles"), time.monotonic() - begun_s, restart)
+    finally:
+        if running:
+            end()
 
 
 def end_all(folder: Path) -> None:
@@ -149,12 +183,6 @@ def end_all(folder: Path) -> None:
                 process.kill()
         except psutil.Error:
             continue
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def wait_for_answer(url: str, process: subprocess.Popen) -> None:
@@ -217,6 +245,7 @@ def new_context(browser: Browser) -> BrowserContext:
         color_scheme="light", viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
     )
     context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(NOTE_TALK)
     return context
 
 
@@ -248,12 +277,13 @@ def watching(page: Page, complaints: list[str]) -> Iterator[Page]:
 
 
 @pytest.fixture
-def other_page(browser, complaints) -> Iterator[Page]:
-    """Return the page of a second visitor, as ``page`` is that of the first."""
-    context = new_context(browser)
-    with watching(context.new_page(), complaints) as found:
+def other_page(page, complaints) -> Iterator[Page]:
+    """Return a second page, a session of its own, in the process of the first one, which has the app's code compiled."""
+    with page.expect_popup() as opened:
+        page.evaluate("() => { window.open('/_stcore/health') }")
+    with watching(opened.value, complaints) as found:
         yield found
-    context.close()
+        found.close()
 
 
 @pytest.fixture(scope="session")
@@ -324,12 +354,18 @@ def check_look(page: Page, name: str, look: Look, accessible: Container[str] = (
 def check_accessible(page: Page, name: str) -> None:
     """Check that axe finds nothing serious on the page: names for screen readers, contrast, order, roles.
 
-    Source code is left out: Streamlit neither lets its colors be chosen nor its box be reached by the keyboard.
+    Source code is left out: Streamlit neither lets its colors be chosen nor its box be reached by the keyboard. What is found only
+    while a live page is slow to follow, and fades, does not count.
     """
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(AXE_SCRIPT)
-    found = page.evaluate(VIOLATIONS, [{"exclude": [["[data-testid='stCode']"]]}, {"resultTypes": ["violations"]}])
-    assert found == [], f"{name}: {found}"[:3000]
+    found: list[object] = []
+    for _ in range(TRIES):
+        found = page.evaluate(VIOLATIONS, [{"exclude": [["[data-testid='stCode']"]]}, {"resultTypes": ["violations"]}])
+        if not found:
+            return
+        settle(page, 500)
+    raise AssertionError(f"{name}: {found}"[:3000])
 
 
 def settle(page: Page, quiet_ms: int = 150) -> None:

@@ -2,10 +2,12 @@
 
 A run trains until the file `FINISH` is in its folder, so that nobody has to look before it is over. A run called
 ``fail`` breaks after the first steps; one that is told to stop ends as the real worker does. A race runs a round every
-fifth of a second, and its candidates take a fifth less time. A run loads nothing of what only races need.
+fifth of a second, the last one when the file is there, and its candidates take a fifth less time. A run loads nothing of what
+only races need. The run of a name of its own is the real worker's.
 """
 
 import itertools
+import os
 import signal
 import sys
 import time
@@ -23,7 +25,7 @@ MS = 1_000_000
 ROUND_S = 0.2
 STEP_S, WAIT_NS = 0.02, 12 * MS
 WARMUP = 5
-FINISH = "finish"
+FINISH, REAL = "finish", "real"
 
 
 def main() -> None:
@@ -38,8 +40,10 @@ def main() -> None:
 
 
 def work(folder: RunFolder) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     record = read_record(folder)
+    if record.name == REAL:
+        os.execv(sys.executable, [sys.executable, "-m", "tests.support.real_worker", str(folder.path)])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if record.kind is RunKind.RACE:
         race(folder, record.options or {})
         return
@@ -82,6 +86,8 @@ def race(folder: RunFolder, document: dict[str, Any]) -> None:
     step_ms = [20 * (1.0 if arm == 0 else 0.8) * np.exp(wobble[arm]) for arm in range(len(options.arms))]
     for number in range(options.pairs):
         time.sleep(ROUND_S)
+        while number + 1 == options.pairs and not (folder.path / FINISH).exists():
+            time.sleep(ROUND_S)
         say(folder, race_event(step_ms, number + 1, options))
     fill_race(folder, *(PlantedArm([float(ms) for ms in each]) for each in step_ms), block_steps=options.block_steps)
 

@@ -1,7 +1,6 @@
 """Jobs in a real browser: launched, watched, stopped, found again."""
 
 import re
-import sys
 
 import pytest
 from playwright.sync_api import expect
@@ -9,8 +8,8 @@ from playwright.sync_api import expect
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import read_record
-from tests.browser.conftest import FAKE_WORKER, end_all, free_port, open_tab, serve, settle, shoot_view, tab_to, visit
-from tests.browser.fake_worker import FINISH
+from tests.browser.conftest import open_tab, settle, shoot_view, tab_to, visit
+from tests.browser.fake_worker import FINISH, REAL
 from tests.support.patience import until
 
 ENDED = [state for state in RunState if not state.is_live]
@@ -38,7 +37,12 @@ def launch(page, server, **fields: str) -> str:
     page.get_by_role("button", name="Launch").click()
     expect(page.get_by_role("heading", name=fields.get("Name", "synthetic"), level=1)).to_be_visible()
     page.wait_for_url(re.compile("run="))
-    return page.url.rpartition("run=")[2].partition("&")[0]
+    return run_id_of(page.url)
+
+
+def run_id_of(url: str) -> str:
+    """Return the id of the run whose page has that address."""
+    return url.rpartition("run=")[2].partition("&")[0]
 
 
 def finish(server, run_id: str) -> None:
@@ -80,7 +84,7 @@ def test_a_job_is_launched_and_cancelled_with_the_keyboard_alone(server, page):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
     page.wait_for_url(re.compile("run="))
-    run_id = page.url.rpartition("run=")[2].partition("&")[0]
+    run_id = run_id_of(page.url)
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
     tab_to(page, "Cancel")
     page.keyboard.press("Enter")
@@ -117,30 +121,21 @@ def test_a_failing_job_says_why_without_a_traceback(server, page):
     expect(page.get_by_text("Traceback: planted")).to_be_visible()
 
 
-def test_a_job_outlives_the_app_and_is_found_again(tmp_path, page):
-    port, worker = free_port(), f"{sys.executable} {FAKE_WORKER}"
-    try:
-        with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
-            run_id = launch(page, server)
-            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
-        with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
-            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
-            finish(server, run_id)
-            wait_for_state(server, run_id, RunState.DONE)
-            expect(page.locator(".st-key-verdict")).to_be_visible()
-    finally:
-        end_all(tmp_path)
+def test_a_job_outlives_the_app_and_is_found_again(server, page):
+    run_id = launch(page, server)
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
+    server.restart()
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
+    finish(server, run_id)
+    wait_for_state(server, run_id, RunState.DONE)
+    expect(page.locator(".st-key-verdict")).to_be_visible()
 
 
 @pytest.mark.tensorflow
-def test_a_real_job_runs_from_launch_to_charts(tmp_path, page, shots):
-    try:
-        with serve(tmp_path) as server:
-            launch(page, server, Steps="120")
-            expect(page.locator(".st-key-verdict")).to_be_visible()
-            open_tab(page, "Idle gaps")
-            expect(page.get_by_role("figure", name=re.compile("When the device worked"))).to_be_visible()
-            settle(page)
-            shoot_view(page, shots, "real.png")
-    finally:
-        end_all(tmp_path)
+def test_a_real_job_runs_from_launch_to_charts(server, page, shots):
+    launch(page, server, Name=REAL, Steps="60")
+    expect(page.locator(".st-key-verdict")).to_be_visible()
+    open_tab(page, "Idle gaps")
+    expect(page.get_by_role("figure", name=re.compile("When the device worked"))).to_be_visible()
+    settle(page)
+    shoot_view(page, shots, "real.png")

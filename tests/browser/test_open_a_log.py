@@ -4,6 +4,8 @@ import gzip
 import re
 import shutil
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -94,17 +96,30 @@ def test_too_large_is_said_in_place(server, page, tmp_path):
 def test_a_cancelled_upload_leaves_nothing_and_the_next_one_opens(server, page, tmp_path, shots):
     before = {run.id for run in server.store.runs()}
     visit(page, server.url + "/open")
-    page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 1_500_000_000))
-    wait_until(page, lambda: bytes_arrived(server) > 0)
-    shoot(page, shots, "open-sending.png")
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("Canceled; nothing was saved.")).to_be_visible()
+    with sending_slowly(page):
+        page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 1_500_000_000))
+        wait_until(page, lambda: bytes_arrived(server) > 0)
+        shoot(page, shots, "open-sending.png")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_text("Canceled; nothing was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
     wait_until(page, lambda: not list(server.store.arrivals.iterdir()))
     assert {run.id for run in server.store.runs()} == before
     shoot(page, shots, "open-cancelled.png")
     page.locator("input.files").set_input_files(shutil.copy(TRACE, tmp_path / "next.xplane.pb"))
     expect(page.get_by_role("heading", name="next.xplane.pb", level=1)).to_be_visible()
+
+
+@contextmanager
+def sending_slowly(page) -> Iterator[None]:
+    """Let a page send 5 MB in a second, so that a large file is still under way whenever somebody cancels."""
+    network = page.context.new_cdp_session(page)
+    limits = {"offline": False, "latency": 0, "downloadThroughput": -1}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", limits | {"uploadThroughput": 5_000_000})
+    yield
+    network.send("Network.emulateNetworkConditions", limits | {"uploadThroughput": -1})
+    network.detach()
 
 
 def test_cancelling_before_the_first_byte_leaves_nothing(server, page, tmp_path):

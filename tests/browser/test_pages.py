@@ -5,6 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.acting import choose_row
 from tests.browser.conftest import (
     BACKGROUNDS,
     check_accessible,
@@ -57,9 +58,10 @@ def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
     visit(page, f"{server.url}/run?run={recorded.done.id}")
     for section in SECTIONS:
         open_tab(page, section)
+        if section != SECTIONS[0]:
+            page.wait_for_url(re.compile(section.split()[0]))
         settle(page)
         expect(page.get_by_test_id("stException")).to_have_count(0)
-        assert section == SECTIONS[0] or section.split()[0] in page.url
         shoot(page, shots, f"section-{section.split()[0].lower()}.png")
 
 
@@ -90,15 +92,11 @@ def test_a_run_is_found_chosen_and_opened(server, recorded, page):
     visit(page, f"{server.url}/runs")
     page.get_by_placeholder("name, state, preset or tag").fill(f"failed {recorded.failed.id}")
     page.keyboard.press("Enter")
-    settle(page)
     expect(page.get_by_text("1 run in")).to_be_visible()
-    table = page.get_by_test_id("stDataFrame").bounding_box()
-    page.mouse.click(table["x"] + 18, table["y"] + 52)
-    settle(page)
+    choose_row(page, 1, page.get_by_role("button", name="Open"))
     page.get_by_role("button", name="Open").click()
-    settle(page)
     expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
-    assert f"run={recorded.failed.id}" in page.url
+    page.wait_for_url(re.compile(f"run={recorded.failed.id}"))
 
 
 def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recorded, page):
@@ -121,17 +119,18 @@ def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recor
 
 
 def test_back_and_forward_work(server, page):
+    runs = page.get_by_role("heading", name="Which runs are there?", level=1)
+    form = page.get_by_role("heading", name="Which pipeline do you want to try?", level=1)
     visit(page, server.url + "/")
     page.get_by_role("link", name="Runs", exact=True).click()
-    settle(page)
+    expect(runs).to_be_visible()
     page.get_by_role("link", name="New run").click()
-    settle(page)
+    expect(form).to_be_visible()
     page.go_back()
+    expect(runs).to_be_visible()
     settle(page)
-    expect(page.get_by_role("heading", name="Which runs are there?", level=1)).to_be_visible()
     page.go_forward()
-    settle(page)
-    expect(page.get_by_role("heading", name="Which pipeline do you want to try?", level=1)).to_be_visible()
+    expect(form).to_be_visible()
 
 
 def test_what_users_typed_is_shown_as_typed(server, recorded, page):

@@ -7,7 +7,9 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
+from tests.browser.acting import choose_row
 from tests.browser.conftest import BACKGROUNDS, check_look, settle, shoot, shoot_view, visit, visit_in_every_look
+from tests.browser.test_jobs import finish, run_id_of
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
@@ -55,8 +57,10 @@ def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
     settle(page)
     page.get_by_role("button", name="Start the race").click()
     expect(page.get_by_text(re.compile(r"Racing: \d+ rounds"))).to_be_visible()
+    page.wait_for_url(re.compile("run="))
     race = page.url
     page.goto("about:blank")
+    finish(server, run_id_of(race))
     visit(page, race)
     expect(page.get_by_role("heading", name=re.compile("optimised is faster than baseline"))).to_be_visible()
     shoot_view(page, shots, "race-over.png")
@@ -93,10 +97,9 @@ def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
 @pytest.mark.usefixtures("made")
 def test_runs_that_are_chosen_are_compared(server, page):
     visit(page, f"{server.url}/runs?search={TAG}")
-    table = page.get_by_test_id("stDataFrame").bounding_box()
-    for row in (1, 2):
-        page.mouse.click(table["x"] + 18, table["y"] + 17 + 35 * row)
-        settle(page)
-    page.get_by_role("button", name="Compare 2 runs").click()
+    compare = page.get_by_role("button", name="Compare 2 runs")
+    for row, leads_to in ((1, page.get_by_role("button", name="Open")), (2, compare)):
+        choose_row(page, row, leads_to)
+    compare.click()
     expect(page.get_by_role("heading", name="How do runs differ?", level=1)).to_be_visible()
     expect(page.get_by_text("What differs", exact=True)).to_be_visible()

@@ -100,12 +100,6 @@ def test_a_report_opens_without_an_error_a_request_or_a_scroll_bar(open_report, 
     assert opened.page.evaluate("window.broken") is None
 
 
-def test_a_report_opens_dark_for_those_who_read_in_the_dark(open_report) -> None:
-    opened = open_report("run", mode="dark")
-    opened.check(width=1280, background=DARK)
-    assert opened.chart_background() == DARK
-
-
 def test_every_chart_is_drawn_within_its_card(open_report) -> None:
     opened = open_report("run", width=400)
     charts = opened.page.locator(".chart")
@@ -127,8 +121,10 @@ def test_charts_follow_the_reader_to_another_mode_and_width(open_report) -> None
     assert opened.errors == []
 
 
-def test_on_paper_everything_is_light_open_and_within_the_page(open_report) -> None:
+def test_a_report_opens_dark_in_the_dark_and_on_paper_light_unfolded_and_within_the_page(open_report) -> None:
     opened = open_report("run", mode="dark")
+    opened.check(width=1280, background=DARK)
+    assert opened.chart_background() == DARK
     folded = opened.page.locator("details:not([open])")
     assert folded.count() > 0
     opened.page.emulate_media(media="print")
@@ -142,17 +138,13 @@ def test_on_paper_everything_is_light_open_and_within_the_page(open_report) -> N
     assert opened.page.pdf(format="A4", print_background=True).startswith(b"%PDF")
 
 
-def test_any_chart_is_saved_as_an_image(open_report) -> None:
+def test_any_chart_is_saved_as_an_image_and_can_be_zoomed(open_report) -> None:
     opened = open_report("run")
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with opened.page.expect_download() as download:
             opened.page.get_by_role("button", name=kind).first.click()
         assert Path(download.value.path()).read_bytes().startswith(start)
     assert opened.errors == []
-
-
-def test_charts_can_be_zoomed(open_report) -> None:
-    opened = open_report("run")
     chart = opened.page.locator("#chart-stall-over-time")
     chart.scroll_into_view_if_needed()
     start = "document.querySelector('#chart-stall-over-time').layout.xaxis.range[0]"

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.figures.theme import THEMES
+from tests.browser.acting import choose_row, click_until
 from tests.browser.conftest import (
     FOCUSED,
     check_accessible,
@@ -68,17 +69,14 @@ def test_the_timeline_opens_and_fits(link, page, shots):
 
 def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, shots):
     visit(page, link + "&section=Idle+gaps")
-    table = page.get_by_test_id("stDataFrame").first
-    table.scroll_into_view_if_needed()
-    box = table.bounding_box()
-    page.mouse.click(box["x"] + 18, box["y"] + 52)
     details = page.get_by_role("region", name="Selection")
+    choose_row(page, 1, details.get_by_role("heading"))
     expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .* m?s: "))
     expect(details).to_contain_text("Divides into")
     expect(details.get_by_role("table")).to_be_visible()
     settle(page)
     shoot(page, shots, "timeline-gap.png")
-    assert parameters(page)["section"] == "Timeline"
+    page.wait_for_url(re.compile("section=Timeline"))
     details.get_by_role("button", name="Back to Idle gaps").click()
     expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
 
@@ -92,8 +90,9 @@ def test_a_gap_is_reached_from_its_chart_and_left_again_with_the_browser(link, p
     bars = chart.locator(".barlayer .point path").filter(visible=True).all()
     gaps = [bar.bounding_box() for bar in bars if hexadecimal(bar.evaluate(FILL)) != busy]
     widest = max(gaps, key=lambda box: box["width"])
-    page.mouse.click(widest["x"] + widest["width"] / 2, widest["y"] + widest["height"] / 2)
+    middle = widest["x"] + widest["width"] / 2, widest["y"] + widest["height"] / 2
     details = page.get_by_role("region", name="Selection")
+    click_until(page, details.get_by_role("heading").is_visible, lambda: middle if chart.is_visible() else None)
     expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .*s: "))
     page.go_back()
     expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
@@ -110,8 +109,7 @@ def test_a_row_of_the_pipeline_opens_its_stage_however_short_its_bar_and_the_lin
     middle = shortest.bounding_box()["y"] + shortest.bounding_box()["height"] / 2
     row = [box for box in (bar.bounding_box() for bar in bars) if box["y"] < middle < box["y"] + box["height"]]
     box = max(row, key=lambda box: box["width"])
-    page.mouse.click(box["x"] + box["width"] / 2, middle)
-    page.wait_for_url(re.compile("stage=[0-9]+"))
+    click_until(page, lambda: "stage=" in page.url, lambda: (box["x"] + box["width"] / 2, middle))
     number = parameters(page)["stage"]
     chosen = page.get_by_role("combobox", name=re.compile("Stage details"))
     expect(chosen).to_have_value(re.compile(rf"{number}\. "))
@@ -128,7 +126,7 @@ def test_a_row_of_the_pipeline_opens_its_stage_however_short_its_bar_and_the_lin
 
 
 def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
-    page.goto(link + "&section=Timeline")
+    visit(page, link + "&section=Timeline")
     tile = wait_for_tile(page)
     timeline = page.get_by_role("application", name="Timeline of the run")
     timeline.focus()
@@ -152,6 +150,7 @@ def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
     wanted = parameters(page)
     page.reload()
     wait_for_tile(page)
+    settle(page)
     expect(page.get_by_role("region", name="Selection").get_by_role("heading")).to_be_visible()
     assert parameters(page) == wanted
     assert page.evaluate(TILE) == wanted["view"]
@@ -194,6 +193,7 @@ def test_a_range_is_dragged_summed_up_marked_and_kept_by_the_link(link, page, sh
     page.wait_for_url(re.compile("marks="))
     page.reload()
     wait_for_tile(page)
+    settle(page)
     expect(chosen.get_by_role("heading")).to_have_text(re.compile("Range of .*s"))
     page.get_by_role("button", name="Remove mark A").click()
     expect(page.get_by_role("list", name="Marks")).to_be_hidden()
@@ -225,6 +225,7 @@ def test_the_timeline_is_reached_with_the_keyboard_alone(link, page):
         page.keyboard.press("ArrowLeft")
         page.wait_for_function(f"({FOCUSED})() === '{name}'")
     tile = wait_for_tile(page)
+    settle(page)
     tab_to(page, page.get_by_role("application").get_attribute("aria-label"))
     page.keyboard.press("+")
     wait_for_tile(page, tile)

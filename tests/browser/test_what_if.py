@@ -6,8 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.advice.forecasts import plan_race
+from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from tests.browser.conftest import settle, shoot, visit
+from tests.browser.test_jobs import run_id_of, wait_for_state
 from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run
 from tests.support.races import PlantedArm, make_race
@@ -55,6 +57,10 @@ def test_a_prediction_is_raced(server, made, page):
     expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
     page.get_by_role("button", name="Race it").first.click()
     expect(page.get_by_role("heading", name=re.compile("against map.num_parallel_calls = 2"), level=1)).to_be_visible()
+    page.wait_for_url(lambda url: run_id_of(url) != made.id)
+    race = run_id_of(page.url)
+    cancel(server.store.folder(race))
+    wait_for_state(server, race, RunState.CANCELLED)
 
 
 def test_the_verdicts_button_brings_the_changes_into_view(server, made, page):
