@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from pipeline_lab.analysis.causes import StepPart, Work
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.step_breakdown import count_training_steps, mean_parts_ns
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
+from pipeline_lab.analysis.verdict.losses import deciding_breakdown, judged_parts_ns
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
@@ -36,16 +37,16 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     breakdown = diagnosis.step_breakdown
     if isinstance(breakdown, Unavailable):
         return breakdown
-    parts = mean_parts_ns(breakdown, diagnosis.steps)
+    parts = judged_parts_ns(diagnosis)
     if isinstance(parts, Unavailable):
         return parts
-    count, step_ns = count_training_steps(breakdown, diagnosis.steps), sum(parts.values())
+    step_ns = sum(parts.values())
     better = diagnosis.verdict.predicted
     seen = {part.label for part, length_ns in parts.items() if length_ns >= LEAST_SEEN * step_ns}
     strips_px = STRIP_HEIGHT * (1 + (better is not None))
     figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
-    add_note(figure, f"{_mean_of(round(count))}.")
+    add_note(figure, f"{_mean_of(breakdown, diagnosis)}.")
     start_ns = 0.0
     for part, length_ns in parts.items():
         _add_part(figure, part, start_ns, length_ns, step_ns, mode)
@@ -116,7 +117,7 @@ def add_windows(
             rows.extend([row] * int(inside.sum()))
         if not base:
             continue
-        is_seen = sum(length) * unit[0] >= LEAST_SEEN * length_ns
+        is_seen = bool(sum(length) * unit[0] >= LEAST_SEEN * length_ns)
         figure.add_bar(
             base=base,
             x=length,
@@ -155,7 +156,11 @@ def add_windows(
     )
 
 
-def _mean_of(count: int) -> str:
+def _mean_of(breakdown: StepBreakdown, diagnosis: Diagnosis) -> str:
+    hosts = diagnosis.hosts
+    if deciding_breakdown(diagnosis) is not breakdown and not isinstance(hosts, Unavailable):
+        return f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
+    count = round(count_training_steps(breakdown, diagnosis.steps))
     return f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
 
 
@@ -184,7 +189,7 @@ def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: flo
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
-        showlegend=share >= LEAST_SEEN,
+        showlegend=bool(share >= LEAST_SEEN),
         hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the step<extra></extra>",
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.metrics.metrics import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
-from pipeline_lab.analysis.steps.step_breakdown import mean_parts_ns
+from pipeline_lab.analysis.verdict.losses import judged_parts_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
 from pipeline_lab.units import NS_PER_S, format_bytes, format_count, format_duration
@@ -55,8 +55,7 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
 
 
 def _step_parts_ns(diagnosis: Diagnosis) -> dict[StepPart, float]:
-    breakdown = diagnosis.step_breakdown
-    parts = breakdown if isinstance(breakdown, Unavailable) else mean_parts_ns(breakdown, diagnosis.steps)
+    parts = judged_parts_ns(diagnosis)
     return {} if isinstance(parts, Unavailable) else parts
 
 

@@ -1,10 +1,12 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import step_anatomy
@@ -72,6 +74,40 @@ def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     bare = step_anatomy(replace(suggesting(), idle_gaps=Unavailable("no window")))
     assert not isinstance(bare, Unavailable)
     assert "xaxis2" not in bare.layout
+
+
+def test_what_is_too_thin_to_see_is_not_in_the_legend() -> None:
+    found = suggesting()
+    assert not isinstance(found.idle_gaps, Unavailable)
+    gaps = found.idle_gaps.gaps
+    for name, value in (("cause", GapCause.DISPATCH.value), ("duration_ns", 1000)):
+        index = gaps.schema.get_field_index(name)
+        first = gaps.column("window").to_pylist().index(2)  # the window in the middle of the run
+        values = [*gaps.column(name).to_pylist()]
+        values[first] = value
+        gaps = gaps.set_column(index, gaps.schema.field(name), pa.array(values, gaps.schema.field(name).type))
+    figure = step_anatomy(replace(found, idle_gaps=replace(found.idle_gaps, gaps=gaps)))
+    assert not isinstance(figure, Unavailable)
+    thin = [bar for bar in figure.data if bar.xaxis == "x2" and bar.name == GapCause.DISPATCH.label]
+    assert thin
+    assert not any(bar.showlegend for bar in thin)
+
+
+def test_of_several_hosts_the_strip_is_that_of_the_verdict() -> None:
+    table = results.step_breakdown().table
+    both = pa.concat_tables([table, table])
+    wait_ns = both.column("input_wait_ns").to_numpy().copy()
+    wait_ns[table.num_rows :] *= 2
+    names = [host for host in ("a", "b") for _ in range(table.num_rows)]
+    for name, values in {"host": names, "input_wait_ns": wait_ns, "collective_ns": [1] * len(names)}.items():
+        index = both.schema.get_field_index(name)
+        both = both.set_column(index, both.schema.field(name), pa.array(values, both.schema.field(name).type))
+    hosts = replace(results.hosts(), common_steps=table.num_rows)
+    figure = step_anatomy(replace(suggesting(), step_breakdown=sum_up(both), hosts=hosts))
+    assert not isinstance(figure, Unavailable)
+    wait = next(bar for bar in figure.data if bar.xaxis is None and bar.name == "input wait")
+    assert wait.x[0] == pytest.approx(wait_ns.max() / NS_PER_MS)
+    assert "of the host that came last" in notes_of(figure)[0]
 
 
 def test_a_single_step_is_no_mean() -> None:

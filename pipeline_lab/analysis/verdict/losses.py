@@ -6,11 +6,11 @@ highly input-bound).
 
 from dataclasses import dataclass, replace
 
-from pipeline_lab.analysis.causes import Busy, VerdictClass
+from pipeline_lab.analysis.causes import Busy, StepPart, VerdictClass
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
@@ -167,6 +167,20 @@ def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
     if isinstance(breakdown, Unavailable) or isinstance(results.hosts, Unavailable) or not breakdown.collective_ns:
         return breakdown
     return follow_last(breakdown)
+
+
+def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
+    """Return what a recorded training step consists of on average, in the order of its parts; what takes nothing is left out.
+
+    Of several hosts that wait for each other these are the parts of the one that comes last each time, as in the verdict.
+    """
+    breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
+    if isinstance(breakdown, Unavailable):
+        return breakdown
+    if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
+        return mean_parts_ns(breakdown, steps)
+    count = hosts.common_steps * (steps.steps_per_marker or 1.0)
+    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
 
 def classify(losses: Losses) -> VerdictClass:

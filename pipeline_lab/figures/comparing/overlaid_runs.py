@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import mean_parts_ns
+from pipeline_lab.analysis.verdict.losses import judged_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts
@@ -44,11 +44,7 @@ def short_labels(names: Sequence[str]) -> list[str]:
 
 def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw what a step of each run consists of on average: one strip per run, all at one scale."""
-    found = [
-        breakdown if isinstance(breakdown, Unavailable) else mean_parts_ns(breakdown, run.diagnosis.steps)
-        for run in comparison.runs
-        for breakdown in [run.diagnosis.step_breakdown]
-    ]
+    found = [judged_parts_ns(run.diagnosis) for run in comparison.runs]
     known = [parts for parts in found if not isinstance(parts, Unavailable)]
     if not known:
         return next(parts for parts in found if isinstance(parts, Unavailable))
