@@ -51,7 +51,9 @@ class Over(StrEnum):
         match self:
             case Over.JUDGED_STEPS:
                 judged = diagnosis.verdict.step
-                return judged and (_recorded(judged.count) if judged.are_recorded else _measured(judged.count))
+                if judged is None:
+                    return None
+                return _recorded(judged.count) if judged.are_recorded else _measured(judged.count)
             case Over.STEPS | Over.MEASURED_STEPS:
                 return recorded if isinstance(job, Unavailable) else _measured(job.count)
             case Over.RECORDED_STEPS:

@@ -21,6 +21,8 @@ from pipeline_lab.ui.timeline import jump
 
 NARROWEST_PX = 104
 """Of a number at the top: three beside each other on a phone."""
+MOST_PX = 420
+"""Of the picture, captions included: many devices are drawn as narrower rows."""
 _SAID = (Over.JUDGED_STEPS, Over.STEPS, Over.WINDOWS)
 PICTURES = (ANATOMY, "device-timeline")
 """What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
@@ -66,6 +68,7 @@ def _show_picture(diagnosis: Diagnosis) -> None:
             if verdict.suggestions and verdict.predicted is verdict.suggestions[0]:
                 for words in figure.select_annotations({"name": PREDICTED}):
                     words.text = words.text[words.text.rindex("<b>") :]
+            figure.update_layout(height=min(figure.layout.height, MOST_PX))
             contents.show_figure(figure, f"verdict-{chart.name}", chart.description, is_told=chart.name == ANATOMY)
             return
 
