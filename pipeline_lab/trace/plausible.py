@@ -20,7 +20,7 @@ LONGEST_SESSION_NS = 86_400 * NS_PER_S
 """Nobody profiles for a day; a session that claims more is damaged."""
 _OUTER_PERCENT = 1
 """Of the events, which may lie outside of that span at either side."""
-_SAMPLED = 1 << 20
+_SAMPLED = 1 << 17
 """Events to look at for that span."""
 _LIMIT_NS = 1 << 61
 """Sums of times beyond this may overflow."""
@@ -49,13 +49,19 @@ def leave_out_impossible(trace: Trace) -> Trace:
     What was left out is told in the trace's ``salvage``.
     """
     lines = [line for plane in trace.planes for line in plane.lines if line.count]
-    if not lines or _lie_close_together(lines, trace.start_ns, trace.stop_ns):
+    if not lines:
         return trace
+    starts, lengths = _outermost(lines)
+    moments = [*starts, *(moment for moment in (trace.start_ns, trace.stop_ns) if moment is not None)]
+    if max(moments) - min(moments) <= MARGIN_NS and 0 <= lengths[0] <= lengths[1] <= MARGIN_NS:
+        return trace  # so close to each other that none has to be looked at
     step = max(1, sum(line.count for line in lines) // _SAMPLED)
     sample = np.concatenate([line.start_ns[::step] for line in lines])
     first, last = map(int, np.percentile(sample, [_OUTER_PERCENT, 100 - _OUTER_PERCENT], method="nearest"))
     margin = max(MARGIN_NS, MARGIN_SPANS * (last - first))
     earliest, latest = _with_session(first - margin, last + margin, trace.start_ns, trace.stop_ns)
+    if earliest <= min(moments) and lengths[0] >= 0 and max(moments) <= latest and starts[1] + lengths[1] <= latest:
+        return trace
     kept = replace(trace, planes=tuple(_cut(plane, earliest, latest) for plane in trace.planes))
     if any(moment is not None and not earliest <= moment <= latest for moment in (trace.start_ns, trace.stop_ns)):
         kept = replace(kept, start_ns=None, stop_ns=None)
@@ -77,19 +83,14 @@ def _with_session(earliest: int, latest: int, start_ns: int | None, stop_ns: int
     return min(earliest, start_ns), max(latest, stop_ns)
 
 
-def _lie_close_together(lines: list[Line], *session: int | None) -> bool:
-    """Say whether all times are so close to each other that none has to be looked at."""
-    moments, lengths = [moment for moment in session if moment is not None], list[int]()
-    for line_moments, line_lengths in on_all_cores(_outermost, lines, sum(line.count for line in lines)):
-        moments += line_moments
-        lengths += line_lengths
-    return max(moments) - min(moments) <= MARGIN_NS and min(lengths) >= 0 and max(lengths) <= MARGIN_NS
+def _outermost(lines: list[Line]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the first and the last start of all events, and the least and greatest length."""
 
+    def look(line: Line) -> list[tuple[int, int]]:
+        return [(int(column.min()), int(column.max())) for column in (line.start_ns, line.duration_ns)]
 
-def _outermost(line: Line) -> tuple[list[int], list[int]]:
-    """Return the first and the last start of a line's events, and the least and greatest length."""
-    starts, lengths = ([int(find(column)) for find in (np.min, np.max)] for column in (line.start_ns, line.duration_ns))
-    return starts, lengths
+    starts, lengths = zip(*on_all_cores(look, lines, sum(line.count for line in lines)), strict=True)
+    return tuple((min(low for low, _ in column), max(high for _, high in column)) for column in (starts, lengths))  # type: ignore[return-value]
 
 
 def _cut(plane: Plane, earliest: int, latest: int) -> Plane:

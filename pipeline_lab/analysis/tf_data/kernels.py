@@ -183,7 +183,7 @@ def inherit(parent: Int32Array, stage: Int32Array) -> None:
 def find_stages(
     bounds: Int64Array,
     roles: tuple[int, int, int],
-    columns: tuple[Int32Array, Int8Array, Int32Array],
+    columns: tuple[Int32Array, Int8Array],
     above: Int32Array,
     stage: Int32Array,
 ) -> None:
@@ -192,13 +192,12 @@ def find_stages(
     Args:
         bounds: Where each thread's rows begin, and where the last one's end.
         roles: Those of an iterator's event, of the making of an element, of a function that is started beside it.
-        columns: Of every row the row around it, its role, the stage of an iterator's event.
+        columns: Of every row the row around it, and its role.
         above: Of every stage the one that reads it.
-        stage: The result; -1 for none.
+        stage: The stage of an iterator's event, -1 for others; the result.
     """
     iterator, produce, background = roles
-    parent, role, place = columns
-    stage[:] = place
+    parent, role = columns
     for thread in range(len(bounds) - 1):
         outermost = -1
         for row in range(bounds[thread], bounds[thread + 1]):
@@ -207,9 +206,9 @@ def find_stages(
                 if around < 0:
                     outermost = row
                 elif role[around] == produce:
-                    stage[around] = above[place[row]]
+                    stage[around] = above[stage[row]]
             elif role[row] == background and around < 0 and outermost >= 0:
-                stage[row] = above[place[outermost]]
+                stage[row] = above[stage[outermost]]
     inherit(parent, stage)
 
 

@@ -37,7 +37,7 @@ class Threads:
         start_ns, end_ns: When each event ran; ends do not reach beyond that of the event around.
         parent: Row of the event around it, -1 if there is none.
         role: A :class:`Role`.
-        place: Of an iterator's event its stage, else ``NO_STAGE``.
+        place: Of an iterator's event its stage; of others ``NO_STAGE`` until `find_functions` knows better.
         name: Index of its name on the host's plane.
         event: Its number on its line.
     """

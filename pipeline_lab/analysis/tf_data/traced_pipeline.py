@@ -153,8 +153,9 @@ def _beyond(threads: Threads) -> IndexArray:
     """Return the thread that each stage's function waits for: one that deals out elements of a multi-device iterator."""
     beyond = np.full(len(threads.places.places), NONE, np.int32)
     for number, line in enumerate(threads.lines):
-        places = threads.place[threads.rows_of(number)]
-        roots = np.unique(places[(places >= 0) & (threads.parent[threads.rows_of(number)] < 0)])
+        rows = threads.rows_of(number)
+        is_outermost = (threads.role[rows] == EventRole.ITERATOR) & (threads.parent[rows] < 0)
+        roots = np.unique(threads.place[rows][is_outermost])
         if not is_shared(line.name) or not len(roots):
             continue
         above = int(threads.places.above[roots.min()])

@@ -1,7 +1,5 @@
 """Compiled loops over lines, names, events and stats of an XPlane (``xplane.proto``); see `wire` for what they assume."""
 
-import numpy as np
-
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.wire import (
     CHUNK,
@@ -30,8 +28,7 @@ NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_B
 
 @compiled
 def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
-    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,); return where it ends or breaks."""
-    out[:] = 0
+    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,), all 0 before; return where it ends or breaks."""
     at, events = begin, 0
     while at < stop:
         if is_short_chunk(data, at, stop, EVENT_TAG):
@@ -60,7 +57,8 @@ def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
 @compiled
 def read_entry(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
     """Write key and body of one entry {key=1, value=2} of a metadata map; return where it ends or breaks."""
-    out[:] = 0
+    for column in range(len(out)):
+        out[column] = 0
     at = begin
     while at < stop:
         number, wire, value, after = read_field(data, at, stop)
@@ -113,10 +111,14 @@ def read_names(data: ByteArray, bounds: Int64Array, out: Int64Array) -> int:
 @compiled
 def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
     """Return the index of a metadata id by bisection of the sorted ``ids``, or -1."""
-    at = np.searchsorted(ids, wanted)
-    if at < len(ids) and ids[at] == wanted:
-        return int(order[at])
-    return -1
+    low, high = 0, len(ids)
+    while low < high:  # by hand: NumPy's own bisection takes a second to compile
+        middle = (low + high) // 2
+        if ids[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return int(order[low]) if low < len(ids) and ids[low] == wanted else -1
 
 
 @compiled

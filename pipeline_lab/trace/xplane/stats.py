@@ -1,9 +1,10 @@
 """Stats of events, decoded from the file's bytes only when needed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 
-MANY_ROWS = 1 << 18
-"""Looking up this many events touches much of the file, which is then given back to the system."""
+EVENTS = 1 << 18
+"""Events of a line that are looked at before the file's pages are given back."""
+LARGE_BYTES = 1 << 20
 
 
 _NONE: IntArray = np.empty(0, np.int64)
@@ -119,18 +121,23 @@ class EventStats:
         wanted = self.names.ids(stat)
         if not len(wanted):
             return cells
-        for first in range(0, len(rows), MANY_ROWS):
-            piece = slice(first, first + MANY_ROWS)
+        for piece in _pieces(rows):
             kinds, values = cells.kinds[piece], cells.values[piece]
             plane_wire.find_event_stats(
                 self.data, self.stop, self.offsets, self.stride, rows[piece], wanted, kinds, values
             )
-            if len(kinds) == MANY_ROWS:
-                release_pages(self.data)
+            self._release(rows[piece])
         missing = np.flatnonzero(cells.kinds == plane_wire.ABSENT)
         if len(missing) and len(self.bodies):
             self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)
         return cells
+
+    def _release(self, rows: IntArray) -> None:
+        """Give the part of the file back to the system that a look into these events has touched, if it is large."""
+        if len(rows):
+            begin, end = (int(self.offsets[row // self.stride]) for row in (rows[0], rows[-1]))
+            if end - begin >= LARGE_BYTES:
+                release_pages(self.data, begin, end)
 
     def _find_shared(self, cells: Cells, missing: IntArray, names: IndexArray, wanted: IntArray) -> None:
         named = (names >= 0) & (names < len(self.bodies))
@@ -138,6 +145,15 @@ class EventStats:
         kinds, values = np.zeros(len(used), np.int8), np.zeros((len(used), 2), np.int64)
         plane_wire.find_name_stats(self.data, self.bodies[used], wanted, kinds, values)
         cells.kinds[missing], cells.values[missing] = kinds[inverse], values[inverse]
+
+
+def _pieces(rows: IntArray) -> Iterator[slice]:
+    """Cut rows into pieces that lie in so many events each; rows that are out of order make one."""
+    if len(rows) < 2 or rows[-1] - rows[0] < EVENTS or (rows[1:] < rows[:-1]).any():
+        yield slice(0, len(rows))
+        return
+    cuts = np.searchsorted(rows, np.arange(rows[0], rows[-1] + EVENTS, EVENTS)).tolist()
+    yield from (slice(first, after) for first, after in pairwise([*cuts, len(rows)]) if first < after)
 
 
 def decode(data: ByteArray, names: StatNames, cells: Cells, row: int) -> int | float | str | None:

@@ -229,7 +229,7 @@ def test_what_the_profiler_could_not_record_is_kept_in_its_own_words(tmp_path: P
 def test_a_file_is_read_in_pieces_as_it_is_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_xplane(SMALL)
     monkeypatch.setattr(xspace, "PIECE", 16)
-    monkeypatch.setattr(stats, "MANY_ROWS", 5)
+    monkeypatch.setattr(stats, "EVENTS", 5)
     pieces = read_xplane(SMALL)
     assert spans(pieces) == spans(whole)
     for one, other in zip(pieces.planes[0].lines, whole.planes[0].lines, strict=True):
