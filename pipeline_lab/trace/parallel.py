@@ -1,5 +1,7 @@
 """Work on several lines at once: compiled loops hold no GIL, so that threads use all cores."""
 
+import contextlib
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -55,7 +57,16 @@ def keep_to_one_core() -> None:
     threading.current_thread().name = _THREAD_NAME
 
 
+_M_ARENA_MAX = -8
+"""Of glibc's ``malloc.h``."""
+
+
 @lru_cache(maxsize=1)
 def _pool(cores: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
-    """Keep the threads: an analysis asks for them a hundred times."""
+    """Keep the threads: an analysis asks for them a hundred times.
+
+    They share one heap, where glibc has any to choose: what one of them frees, another one takes.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     return ThreadPoolExecutor(cores, thread_name_prefix=_THREAD_NAME)

@@ -243,10 +243,14 @@ class Activity:
         return np.flatnonzero(self._line_kinds(line) & np.uint16(kind.value))
 
     def _line_kinds(self, line: Line) -> NDArray[np.uint16]:
-        key = id(line)
-        if key not in self._kinds_of_lines:
-            self._kinds_of_lines[key] = self._kinds[line.name_index]
-        return self._kinds_of_lines[key]
+        found = self._kinds_of_lines.get(id(line))
+        if found is None:
+            found = self._kinds_of_lines[id(line)] = self._kinds[line.name_index]
+        return found
+
+    def forget_kinds(self) -> None:
+        """Give back what is kept of every event, once the analyses that look at events are done."""
+        self._kinds_of_lines.clear()
 
     @cached_property
     def _kinds(self) -> NDArray[np.uint16]:

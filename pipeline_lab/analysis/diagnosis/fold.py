@@ -107,7 +107,9 @@ def analyse_trace(trace: Trace) -> TraceParts:
 
     def analyse_others() -> FileReads:
         analyse(name for name in work if name not in ("steps", *_LONG))
-        return count_reads(trace, steps if isinstance(steps, Steps) else None)
+        reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
+        activity.forget_kinds()
+        return reads
 
     analyse(["steps"])
     steps = found["steps"]
