@@ -29,10 +29,8 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
             case SetArgument(call, name, value) if call == change.call:
                 after = _with_argument(after, name, write_value(name, value))
             case Insert(_, "with_options", arguments):
-                before, after = (
-                    "",
-                    ", ".join(f"options.threading.{name} = {value}" for name, value in arguments.items()),
-                )
+                if len(change.edits) == 1:
+                    before, after = "", ", ".join(f"options.threading.{name} = {arguments[name]}" for name in arguments)
             case Insert(_, method, arguments):
                 after = f"{after}.{method}({_arguments(arguments)})"
             case MoveBefore(call, other, then):

@@ -170,7 +170,7 @@ def _find(
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
         if not wishes.changes:
-            unfit = {}
+            unfit: dict[int, LeftAlone] = {}
             for change in found:
                 reason = too_large(change, before, recipe, use) or needless(change, before, run)
                 unfit |= {id(change): LeftAlone(change, reason)} if reason else {}

@@ -44,11 +44,11 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
         "disk-cache",
     ),
     InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
-    InputCause.POOL_BOUND: ("batch-first",),
+    InputCause.POOL_BOUND: ("pool", "batch-first"),
     InputCause.CPU_BOUND: ("cache", "cache-before-shuffle", "cache-shuffled", "batch-first", "disk-cache"),
     InputCause.ORDERING: ("any-order",),
     InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map", "cache-python"),
-    InputCause.PYTHON_WAITS: ("workers",),
+    InputCause.PYTHON_WAITS: ("parallel-python", "workers"),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
     InputCause.EPOCH_START: (
@@ -104,7 +104,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
         case: The script.
         in_words: What the verdict suggests without a model, the cause's own words first.
     """
-    changes = [change for change in find_changes(case.recipe) if change.rewrite not in COUNTED.get(case.cause, ())]
+    counted = () if isinstance(case.run, Unavailable) else COUNTED.get(case.cause, ())
+    changes = [change for change in find_changes(case.recipe) if change.rewrite not in counted]
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:

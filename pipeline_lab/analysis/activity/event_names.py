@@ -98,6 +98,19 @@ _EXACT = {
 }
 
 
+ITERATOR = "Iterator::"
+_LOOP = re.compile(r"ReduceIterator::Root::(?:\w+::)*?Scan::")
+"""Before an iterator of a dataset that a loop inside of ``tf.function`` goes through: its steps are the scan's function."""
+
+
+def iterator_way(name: str) -> str | None:
+    """Return the way of a pipeline's iterator, ``Root::Prefetch::BatchV2``, without the root in a loop's; None for another event."""
+    if name.startswith(ITERATOR):
+        return name.removeprefix(ITERATOR)
+    found = _LOOP.match(name)
+    return None if found is None else name[found.end() :]
+
+
 def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
     if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):

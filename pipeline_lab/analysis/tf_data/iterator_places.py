@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-PREFIX = "Iterator::"
+from pipeline_lab.analysis.activity.event_names import iterator_way
+
 NO_STAGE = -1
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -84,9 +85,10 @@ def find_iterator_places(own: Iterable[str | None], shared: Iterable[str | None]
 
 def place_of(name: str) -> str | None:
     """Return the path of the stage that an event belongs to; None if the event is no iterator's."""
-    if not name.startswith(PREFIX):
+    way = iterator_way(name)
+    if way is None:
         return None
-    parts = name.removeprefix(PREFIX).split("::")[:MAX_DEPTH]
+    parts = way.split("::")[:MAX_DEPTH]
     # A cache's inner iterator is named as if it lay beside the cache that calls it.
     parts = [_INNER.sub(r"\1::\g<0>", part) for part in parts]
     return "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)

@@ -43,7 +43,7 @@ class EventRole(IntEnum):
 
 def role_of(name: str) -> EventRole:
     """Return the role of a host event by its name."""
-    if name.startswith("Iterator::"):
+    if event_names.iterator_way(name) is not None:
         return EventRole.ITERATOR
     kind = event_names.host_kind(name)
     if kind & event_names.Kind.WAIT:

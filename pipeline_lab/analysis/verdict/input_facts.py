@@ -222,10 +222,22 @@ def _blame(
     if pipeline is None:
         return None
     path = pipeline.critical_path
-    if isinstance(path, Unavailable) or pipeline.bottleneck is None or path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
+    if isinstance(path, Unavailable):
+        return None if works else _most_traced_work(pipeline, pool_threads)
+    if pipeline.bottleneck is None or path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
         return None
     seen = pipeline.stages[pipeline.bottleneck]
     return Blamed(seen.path, path.exposed_by_stage()[seen.number] / path.exposed_ns, None, seen)
+
+
+def _most_traced_work(pipeline: TfData, pool_threads: int | None) -> Blamed | None:
+    """Find the stage that takes longest, of windows that show no waits, as of a loop inside of ``tf.function``."""
+    working = [stage for stage in pipeline.stages if stage.name not in HANDING_ON]
+    times = [stage.work_ns / _at_once(stage.parallelism, pool_threads) for stage in working]
+    if not sum(times):
+        return None
+    most = max(range(len(times)), key=times.__getitem__)
+    return Blamed(working[most].path, times[most] / sum(times), None, working[most])
 
 
 def _calls(results: Results, path: str) -> tuple[WrittenCall, ...]:
@@ -268,7 +280,11 @@ def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_th
 
 
 def _calls_at_once(work: StageWork, pool_threads: int | None) -> float:
-    allowed = work.parallelism or 1.0
+    return _at_once(work.parallelism, pool_threads)
+
+
+def _at_once(parallelism: float | None, pool_threads: int | None) -> float:
+    allowed = parallelism or 1.0
     return max(1.0, allowed if pool_threads is None else min(allowed, float(pool_threads)))
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pipeline_lab.analysis.activity.event_names import Kind, host_kind, operation
+from pipeline_lab.analysis.activity.event_names import ITERATOR, Kind, host_kind, operation
 from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
 from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.tf_data.iterator_places import PREFIX, place_of
+from pipeline_lab.analysis.tf_data.iterator_places import place_of
 from pipeline_lab.analysis.tf_data.written_words import say_calls
 from pipeline_lab.analysis.timeline.arrangement import title_lanes
 from pipeline_lab.analysis.timeline.index import Index
@@ -72,7 +72,7 @@ def _causes(
     if cause is None:
         return [], []
     event = cause.event
-    stage = " · ".join([cause.path.rpartition("::")[2], *_written_as(diagnosis, f"{PREFIX}{cause.path}")])
+    stage = " · ".join([cause.path.rpartition("::")[2], *_written_as(diagnosis, f"{ITERATOR}{cause.path}")])
     label = operation(index.names[event.name]) or index.labels[event.name]
     doing = "" if place_of(index.names[event.name]) else f", {label}"
     thread = title_lanes(index)[event.lane]

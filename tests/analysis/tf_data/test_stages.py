@@ -9,7 +9,8 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.fold import analyse_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
-from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH
+from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH, place_of
+from pipeline_lab.analysis.tf_data.kinds import EventRole, role_of
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOperation, StageOrigin, Tally
 from pipeline_lab.trace.sources import open_traces
 from tests.analysis.tf_data.pipelines import (
@@ -190,3 +191,19 @@ def test_real_captures_explain_exactly_the_waits_of_their_steps(path: Path) -> N
     if isinstance(stalls, InputStalls):
         assert pipeline.critical_path.wait_ns == stalls.wait_ns
         assert pipeline.critical_path.exposed_ns == stalls.exposed_ns
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Iterator::Root::Prefetch::ForeverRepeat[1]::BatchV2", "Root::Prefetch::ForeverRepeat::BatchV2"),
+        ("ReduceIterator::Root::Prefetch::Scan::FiniteTake::MapAndBatch[0]::Range", "FiniteTake::MapAndBatch::Range"),
+        ("ReduceIterator::Root::TakeWhile::Scan::BatchV2", "BatchV2"),
+        ("ReduceIterator::Root::Prefetch::Scan", None),
+        ("ReduceIterator::Root::Map", None),
+        ("IteratorGetNextOp::DoCompute", None),
+    ],
+)
+def test_a_loop_inside_of_a_function_has_the_stages_of_the_dataset_that_it_goes_through(name: str, path: str | None):
+    assert place_of(name) == path
+    assert (role_of(name) is EventRole.ITERATOR) is (path is not None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_lab.analysis.causes import InputCause
 from pipeline_lab.analysis.declaring.tables import build, empty
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -358,3 +359,14 @@ def test_what_other_programs_take_is_part_of_the_evidence():
     load = replace(SLEEPING, other_cores=1.1)
     shown = {evidence.name: evidence.value for evidence in blame(pipeline(*with_map(**BUSY), blamed=2), load).evidence}
     assert shown["other programs"] == "1.1 of 4 cores"
+
+
+def test_without_waits_in_the_windows_the_stage_that_works_longest_is_to_blame():
+    """As of a loop inside of ``tf.function``, whose waits the steps alone tell."""
+    chain = (stage(0, "MapAndBatch", **PYTHON), stage(1, "TFRecord", 300))
+    unseen = replace(pipeline(*chain, blamed=0), critical_path=Unavailable("No waits."))
+    found = blame(unseen)
+    assert (found.stage, found.cause) == ("MapAndBatch", InputCause.PYTHON_WAITS)
+    quick = replace(unseen, stages=(stage(0, "MapAndBatch", 1), stage(1, "TFRecord", 300)))
+    assert blame(quick).stage == "TFRecord"
+    assert blame(replace(unseen, stages=())).stage is None
