@@ -21,14 +21,14 @@ def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:
     Raises:
         RuntimeError: The race failed; the worker's log in its folder says why.
     """
-    from pipeline_lab.worker.job_process import leave, run_job
+    from pipeline_lab.worker.job_process import leave_process, run_job
     from pipeline_lab.worker.race import race_session  # noqa: F401, the forks find it imported
 
     folder = create_run(store, options)
     _change(folder, RunState.STARTING)
     process = os.fork()
     if process == 0:
-        leave(run_job(folder.path))
+        leave_process(run_job(folder.path))
     _, status = os.waitpid(process, 0)
     if status:
         _change(folder, RunState.FAILED)

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline_lab.worker.job_process import leave, run_job
+from pipeline_lab.worker.job_process import leave_process, run_job
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     for line in sys.stdin:
         answers.write(f"{run_job(Path(line.rstrip()))}\n")
         answers.flush()
-    leave(0)
+    leave_process(0)
 
 
 if __name__ == "__main__":

@@ -223,8 +223,8 @@ def _by_model(diagnosis: Diagnosis, folder: RunFolder) -> tuple[Suggestion, ...]
     if isinstance(options, Unavailable):
         return ()
     from pipeline_lab.advice.suggestions import suggest  # logs need none of this
-    from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.advice.what_if import measure_diagnosis
     from pipeline_lab.runs.store import name_of
 
-    measured = measure(diagnosis, options)
+    measured = measure_diagnosis(diagnosis, options)
     return () if isinstance(measured, Unavailable) else suggest(diagnosis, measured, name_of(folder.path))

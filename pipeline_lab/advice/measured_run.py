@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline_lab.advice.stage_costs import ARGUMENTS, Machine, StageCost, attribute, full_cache, running_stages
+from pipeline_lab.advice.stage_costs import ARGUMENTS, Machine, StageCost, attribute_costs, full_cache, running_stages
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
@@ -112,7 +112,7 @@ class Measured:
         return self.step_ns / self.options.pipeline.batch_size
 
 
-def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
+def read_measured(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     """Read what a run measured in the epochs that were judged; nothing is put down to the model's errors yet.
 
     Args:
@@ -138,12 +138,12 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     if threads is None:
         return Unavailable(NO_THREADS)
     cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
-    steps = plain_times(job)
+    steps = unprofiled_steps(job)
     measured = Measured(
         options=options,
         step_ns=steps.step_ns,
         device_only_ns=min(calibration.device_only_ns, steps.step_ns),
-        stages=_without_turns(attribute(model.stages, options), options, threads),
+        stages=_without_turns(attribute_costs(model.stages, options), options, threads),
         cores=cores,
         pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
@@ -235,7 +235,7 @@ def idle_ns(cost: StageCost, options: RunOptions) -> float:
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class UnprofiledSteps:
     """The steps that no profile window touched, ns: a step, its wait for a batch, and the time between two.
 
     The last one is 0 where it is not known; what the model does not explain of the step is added to it anyway.
@@ -246,7 +246,7 @@ class StepTimes:
     between_ns: float
 
 
-def plain_times(job: JobSteps) -> StepTimes:
+def unprofiled_steps(job: JobSteps) -> UnprofiledSteps:
     """Sum up the steps outside of profile windows.
 
     A step and its wait are medians of blocks' means: steps that are long and short in turn count as what they take
@@ -259,7 +259,7 @@ def plain_times(job: JobSteps) -> StepTimes:
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
     is_divided = tables.valid(job.table, "compute_ns")[plain]
     between = (step - wait - compute)[is_divided]
-    return StepTimes(
+    return UnprofiledSteps(
         _median_of_blocks(step),
         _median_of_blocks(wait),
         max(0.0, float(np.median(between))) if len(between) else 0.0,

@@ -124,7 +124,7 @@ class StageCost:
     examples_per_call: int = 1
 
 
-def attribute(works: Sequence[StageWork], options: RunOptions) -> tuple[StageCost, ...]:
+def attribute_costs(works: Sequence[StageWork], options: RunOptions) -> tuple[StageCost, ...]:
     """Say what each stage of the options cost, in their order; all of the thread time passes for processor time.
 
     Args:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.measured_run import Measured, OrderStall, take
+from pipeline_lab.advice.measured_run import Measured, OrderStall, read_measured
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.stage_costs import RunningStage, full_cache, pool_threads, running_stages
 from pipeline_lab.advice.step_terms import (
@@ -89,7 +89,7 @@ class Prediction:
         return 100.0 * (1.0 - self.ns_per_example / measured.ns_per_example)
 
 
-def measure(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
+def measure_diagnosis(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     """Make a run ready to be asked about other options, by the epochs that its verdict is about.
 
     Args:
@@ -99,8 +99,8 @@ def measure(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable
     Returns:
         Why not, where the run did not measure enough, or measured something that the model cannot explain.
     """
-    measured = take(diagnosis, options)
-    return measured if isinstance(measured, Unavailable) else explain(measured)
+    measured = read_measured(diagnosis, options)
+    return measured if isinstance(measured, Unavailable) else fit_to_run(measured)
 
 
 def measure_run(folder: RunFolder) -> Measured | Unavailable:
@@ -112,10 +112,10 @@ def measure_run(folder: RunFolder) -> Measured | Unavailable:
     from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 
     options = options_of(folder)
-    return options if isinstance(options, Unavailable) else measure(diagnose_saved(folder.path), options)
+    return options if isinstance(options, Unavailable) else measure_diagnosis(diagnose_saved(folder.path), options)
 
 
-def explain(measured: Measured) -> Measured | Unavailable:
+def fit_to_run(measured: Measured) -> Measured | Unavailable:
     """Put what the model does not explain of the run on the term that binds."""
     found = predict(measured, measured.options)
     if isinstance(found, Unavailable):

@@ -35,7 +35,7 @@ from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.script.timed_steps import TimedSteps
 from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 from pipeline_lab.errors import OptionsError, PipelineLabError
-from pipeline_lab.options.explaining import explain as explain_options
+from pipeline_lab.options.explaining import explain_problems
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent
@@ -232,7 +232,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
                 steps_per_window=steps_per_window, every_steps=every_steps, memory_ceiling_mb=memory_ceiling_mb
             )
         except ValidationError as error:
-            raise OptionsError(explain_options(error, ProfilingOptions)) from None
+            raise OptionsError(explain_problems(error, ProfilingOptions)) from None
         if max_cost_percent is not None and not 0 < max_cost_percent <= 100:
             raise OptionsError(
                 f"max_cost_percent is {max_cost_percent:g}; it should lie between 0 and 100, or be None."

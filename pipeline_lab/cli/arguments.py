@@ -153,10 +153,10 @@ def _names_a_run(value: str) -> bool:
 
 
 def _copy_step_times(run: str, store: Path | None) -> str:
-    from pipeline_lab.advice.step_times import read_step_times
+    from pipeline_lab.advice.repeated_steps import read_repeated_steps
     from pipeline_lab.runs.store import find_path
 
-    return str(list(read_step_times(find_path(run, store))))
+    return str(list(read_repeated_steps(find_path(run, store))))
 
 
 def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":

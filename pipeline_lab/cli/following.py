@@ -164,7 +164,7 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a search's steps as they are taken; the first request to stop cancels it."""
     from pipeline_lab.runs.launch.launcher import cancel
     from pipeline_lab.tuning.opened_search import read_search
-    from pipeline_lab.tuning.search_result import describe
+    from pipeline_lab.tuning.search_result import describe_step
 
     console, is_cancelling, shown = messages(), False, 0
     console.print(f"Search {folder.id}", markup=False)
@@ -172,7 +172,7 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
         while True:
             found = read_search(folder)
             for step in found.steps[shown:]:
-                console.print(describe(step), markup=False)
+                console.print(describe_step(step), markup=False)
             shown = max(shown, len(found.steps))
             if not found.state.is_live:
                 return found.record

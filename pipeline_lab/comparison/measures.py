@@ -59,7 +59,7 @@ class Measure:
         )
 
 
-def measure(diagnoses: tuple[Diagnosis, ...]) -> tuple[Measure, ...]:
+def read_measures(diagnoses: tuple[Diagnosis, ...]) -> tuple[Measure, ...]:
     """Read every number off every run; a number that no run measured is left out."""
     measures = (Measure(each, tuple(each.read(one) for one in diagnoses)) for each in METRICS if each.is_compared)
     return tuple(each for each in measures if not all(isinstance(value, Unavailable) for value in each.values))

@@ -13,8 +13,8 @@ from typing import Any, assert_never
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.compared_stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.differences import Differences, find_differences
-from pipeline_lab.comparison.measures import Measure, measure
-from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
+from pipeline_lab.comparison.measures import Measure, read_measures
+from pipeline_lab.comparison.step_time_ratio import StepTimeRatio, common_basis, compare_step_times, compared_steps
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options
@@ -199,7 +199,7 @@ def compare_runs(baseline: RecordedRun, *candidates: RecordedRun) -> Comparison:
         [run.options for run in runs], [run.environment for run in runs], [run.source for run in runs]
     )
     basis = common_basis(diagnoses)
-    times = [step_times(diagnosis, basis) for diagnosis in diagnoses]
+    times = [compared_steps(diagnosis, basis) for diagnosis in diagnoses]
     confidence = 1 - (1 - CONFIDENCE) / len(candidates)
     ratios = tuple(
         compare_step_times(times[0], each, confidence, _batch_sizes(runs[0], run))
@@ -209,7 +209,7 @@ def compare_runs(baseline: RecordedRun, *candidates: RecordedRun) -> Comparison:
         runs,
         differences,
         ratios,
-        measure(diagnoses),
+        read_measures(diagnoses),
         compare_stages(diagnoses),
         _warnings(runs, differences, basis),
     )

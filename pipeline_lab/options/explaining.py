@@ -55,7 +55,7 @@ def find_place(model: type[BaseModel], location: Sequence[str | int]) -> FieldPl
     return FieldPlace(".".join(path), type_, limits)
 
 
-def describe(type_: Any, limits: Sequence[Any] = ()) -> str:
+def describe_type(type_: Any, limits: Sequence[Any] = ()) -> str:
     """Say what may stand at a place, such as "a whole number from 1 to 1024 or null"."""
     alternatives = list(_alternatives(type_, tuple(limits)))
     words = [word for one, narrowed in alternatives for word in _words(one, narrowed)]
@@ -106,7 +106,7 @@ def _words(type_: Any, limits: tuple[Any, ...]) -> list[str]:
     if type_ is str:
         return [f"text{_length(limits)}"]
     if get_origin(type_) is tuple:
-        return [f"a list, each entry {describe(get_args(type_)[0])}"]
+        return [f"a list, each entry {describe_type(get_args(type_)[0])}"]
     return ["a JSON object"]
 
 
@@ -140,7 +140,7 @@ SURE = 0.85
 """How similar whole paths must be; paths with the same start are similar anyway."""
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
+def explain_problems(error: ValidationError, model: type[BaseModel]) -> str:
     """Say in one sentence per problem what is wrong with options, naming the place.
 
     Args:
@@ -180,7 +180,7 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
         case "value_error":
             return f"{place.path + ': ' if place.path else ''}{message}{'' if message.endswith('?') else '.'}"
         case "missing":
-            return f"{place.path} is missing; it should be {describe(place.type_, place.limits)}."
+            return f"{place.path} is missing; it should be {describe_type(place.type_, place.limits)}."
         case "union_tag_invalid" | "union_tag_not_found":
             return _unknown_kind(problem, place)
     return _wrong_value(problem, place)
@@ -233,7 +233,7 @@ def _unknown_kind(problem: ErrorDetails, place: FieldPlace) -> str:
 
 def _wrong_value(problem: ErrorDetails, place: FieldPlace) -> str:
     got = problem.get("input")
-    expected = describe(place.type_, place.limits)
+    expected = describe_type(place.type_, place.limits)
     if isinstance(got, list | tuple | dict) and problem["type"] in ("too_short", "too_long"):
         message = str(problem["msg"])
         return f"{place.path}: {message[0].lower() + message[1:]}."

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
-from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.explaining import explain_problems
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.script_start import ScriptStart
 from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
@@ -243,7 +243,7 @@ def _read(kind: type[Race], document: dict[str, Any], context: str | None) -> Ra
     try:
         return kind.model_validate(document, context=context)
     except ValidationError as error:
-        raise OptionsError(explain(error, kind)) from None
+        raise OptionsError(explain_problems(error, kind)) from None
 
 
 def _check_device(arms: tuple[RunOptions, ...]) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
-from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.explaining import explain_problems
 from pipeline_lab.options.fitting import check_fit
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.setting import add_in, set_in
@@ -136,7 +136,7 @@ def read_options(document: str | bytes | dict[str, Any]) -> RunOptions:
             return RunOptions.model_validate(document)
         return RunOptions.model_validate_json(document)
     except ValidationError as error:
-        raise OptionsError(explain(error, RunOptions)) from None
+        raise OptionsError(explain_problems(error, RunOptions)) from None
 
 
 def read_options_file(path: Path) -> RunOptions:

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
-from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.explaining import explain_problems
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.script_start import ScriptStart
 
@@ -119,7 +119,7 @@ def read_script_tune(document: dict[str, Any]) -> ScriptTuneOptions:
     try:
         return ScriptTuneOptions.model_validate(document)
     except ValidationError as error:
-        raise OptionsError(explain(error, ScriptTuneOptions)) from None
+        raise OptionsError(explain_problems(error, ScriptTuneOptions)) from None
 
 
 def read_tune_options(document: dict[str, Any]) -> TuneOptions:
@@ -131,4 +131,4 @@ def read_tune_options(document: dict[str, Any]) -> TuneOptions:
     try:
         return TuneOptions.model_validate(document)
     except ValidationError as error:
-        raise OptionsError(explain(error, TuneOptions)) from None
+        raise OptionsError(explain_problems(error, TuneOptions)) from None

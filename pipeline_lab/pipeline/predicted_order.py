@@ -17,7 +17,7 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.pipeline import StageSequence
 from pipeline_lab.stages.stage_values import Reading
 from pipeline_lab.statistics.reading_order import ReadingOrder, count_views, simulate
-from pipeline_lab.statistics.reading_steps import ReadFiles, Step
+from pipeline_lab.statistics.reading_steps import OrderStep, ReadFiles
 from pipeline_lab.statistics.streams import IntArray
 
 MAX_RECORDS = 5_000_000
@@ -28,7 +28,9 @@ MAX_LIVES = 200
 """More rebuilds are not simulated: each fills its buffers again."""
 
 
-def order_steps(pipeline: StageSequence, files: int, cores: int, buckets: IntArray | None = None) -> tuple[Step, ...]:
+def order_steps(
+    pipeline: StageSequence, files: int, cores: int, buckets: IntArray | None = None
+) -> tuple[OrderStep, ...]:
     """Return the stages that change the order of the records.
 
     Args:
@@ -75,7 +77,7 @@ def predict_order(
     return replace(simulate(records, steps, batches, seed=seed), visible=count_visible(steps, records))
 
 
-def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
+def count_visible(steps: Sequence[OrderStep], records: IntArray) -> int | None:
     """Count the records that the stages ever let through; None where they leave out none permanently.
 
     What comes after a stage that changes the order each time sees other records each time, in the end all.
@@ -95,7 +97,7 @@ def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
     return None if visible == int(records.sum()) * count_views(steps) else visible
 
 
-def _order(stages: StageSequence, files: int, cores: int, buckets: IntArray | None) -> list[Iterable[Step] | None]:
+def _order(stages: StageSequence, files: int, cores: int, buckets: IntArray | None) -> list[Iterable[OrderStep] | None]:
     """Return the steps of each stage, None for one whose order nobody can tell."""
     sizes = (None, *stages.batch_sizes[:-1])
     return [

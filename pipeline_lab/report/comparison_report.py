@@ -13,13 +13,13 @@ from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow, St
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
-from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
 from pipeline_lab.report import comparison_tables
 from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import describe, notes_of, told_blocks
+from pipeline_lab.report.run_report import identify_run, notes_of, told_blocks
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_count, format_duration
 
@@ -332,7 +332,7 @@ def _verdicts(comparison: Comparison) -> Table:
             run.name,
             run.diagnosis.verdict.verdict_class.label,
             run.diagnosis.verdict.sentence,
-            *(dict(describe(run)).get(name, "–") for name in shown),
+            *(dict(identify_run(run)).get(name, "–") for name in shown),
         )
         for run in comparison.runs
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_lab.comparison.compared_stages import ComparedStages
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.recorded_runs import Comparison
-from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_percent
 

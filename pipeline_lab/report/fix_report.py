@@ -11,7 +11,7 @@ from pipeline_lab.report.run_report import notes_of
 from pipeline_lab.report.tune_report import SearchReport, about_search, answer_search, trials_table, tried_table
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script_result import ScriptTuning, WrittenFix
-from pipeline_lab.tuning.search_result import describe
+from pipeline_lab.tuning.search_result import describe_step
 
 OF_SCRIPTS = ("search-places", "search-history")
 """Charts of a search that say something of a script's."""
@@ -35,7 +35,7 @@ class FixReport(SearchReport[ScriptTuning]):
                 Section("The race", tuple(_race(tuning))),
                 Section("Left alone", (_left(tuning.fix),), in_short=True),
                 Section("The search", (*charts, *tried_table(tuning))),
-                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps)),
+                Section("How it went", tuple(Text(describe_step(step)) for step in tuning.steps)),
                 Section("Trials", (trials_table(tuning),)),
             ),
         )

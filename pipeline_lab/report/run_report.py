@@ -43,7 +43,7 @@ class RunReport:
         diagnosis = self.run.diagnosis
         return Content(
             title=self.run.name,
-            about=describe(self.run),
+            about=identify_run(self.run),
             answer=answer_of(diagnosis),
             warnings=_warnings(self.run),
             notes=notes_of(self.run, self.notes),
@@ -64,7 +64,7 @@ class RunReport:
         return run_report_tables.data_tables(self.run.diagnosis)
 
 
-def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
+def identify_run(run: RecordedRun) -> tuple[tuple[str, str], ...]:
     """Return what identifies a run: name and value pairs, those that are known."""
     source, environment = run.diagnosis.source, run.environment
     recorded = "" if run.created_s is None else moment(run.created_s)

@@ -20,7 +20,7 @@ from pipeline_lab.tuning.search_result import (
     RecordedSearch,
     Tuning,
     change_words,
-    describe,
+    describe_step,
     interval_words,
     place_cells,
 )
@@ -110,7 +110,7 @@ class TuneReport(SearchReport[Tuning]):
                 Section(
                     "The winner" if tuning.winner_was_raced else "The model's choice", _winner(tuning), in_short=True
                 ),
-                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps), in_short=True),
+                Section("How it went", tuple(Text(describe_step(step)) for step in tuning.steps), in_short=True),
                 Section("Trials", (trials_table(tuning),)),
             ),
         )

@@ -73,7 +73,7 @@ def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
     return Rounds(step_ns[complete], load[complete])
 
 
-def plan_race(options: RaceRules) -> SequentialPlan:
+def plan_looks(options: RaceRules) -> SequentialPlan:
     """Return the looks of a race; several candidates share the permitted error rate."""
     return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (options.arm_count - 1))
 
@@ -101,7 +101,7 @@ def counted_ns(rounds: Rounds, options: RaceRules) -> FloatArray:
 def find_standings(rounds: Rounds, options: RaceRules) -> tuple[ArmStanding, ...]:
     """Return one standing per candidate."""
     times_ns = counted_ns(rounds, options)
-    plan = plan_race(options)
+    plan = plan_looks(options)
     return tuple(
         _standing(arm, sequential_ratio(log_ratios(times_ns[:, 0], times_ns[:, arm]), plan), options)
         for arm in range(1, options.arm_count)

@@ -24,7 +24,7 @@ from pipeline_lab.stages.stage_values import (
     WorkloadTraits,
     Writing,
 )
-from pipeline_lab.statistics.reading_steps import Batch, Bucket, Step, Unbatch
+from pipeline_lab.statistics.reading_steps import Batch, Bucket, OrderStep, Unbatch
 from pipeline_lab.units import format_percent
 
 MUCH_PADDING_PERCENT = 25.0
@@ -171,7 +171,7 @@ class BatchStage(BatchingStage):
         parallel = parallel_arguments(self.num_parallel_calls, self.deterministic)
         return [assign_call(f"dataset.{self.mode}", [*arguments, *parallel], _NOTES.get(self.mode, ""))]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Batch(self.size, self.drop_remainder)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -273,7 +273,7 @@ class BucketStage(BatchingStage):
         assert writing.written is not None, "the workload whose examples have a length writes it"
         return writing.written
 
-    def order(self, reading: Reading) -> Iterable[Step] | None:
+    def order(self, reading: Reading) -> Iterable[OrderStep] | None:
         return None if reading.buckets is None else [Bucket(reading.buckets, self.batch_sizes, self.drop_remainder)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -313,7 +313,7 @@ class UnbatchStage(BatchingStage):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.unbatch", [])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Unbatch(reading.size)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -345,7 +345,7 @@ class RebatchStage(BatchingStage):
         arguments = [str(self.size), *(["drop_remainder=True"] if self.drop_remainder else [])]
         return [assign_call("dataset.rebatch", arguments)]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Unbatch(reading.size), Batch(self.size, self.drop_remainder)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:

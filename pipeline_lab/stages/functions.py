@@ -23,7 +23,7 @@ from pipeline_lab.stages.stage_values import (
     WorkloadTraits,
     Writing,
 )
-from pipeline_lab.statistics.reading_steps import Step, Views
+from pipeline_lab.statistics.reading_steps import OrderStep, Views
 
 MOST_MAPPED_BATCHES = 16
 """Batches that a fused map and batch holds at most."""
@@ -141,7 +141,7 @@ class ViewsStage(FunctionStage):
     def element(self, before: Element, workload: WorkloadTraits) -> Element:
         return before.as_pixels(self.size, before.number_bytes)
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Views(self.views)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:

@@ -11,7 +11,7 @@ from pydantic import Field
 from pipeline_lab.stages.code import assign_call
 from pipeline_lab.stages.stage import OneForOne
 from pipeline_lab.stages.stage_values import Amount, Call, Position, Reading, Remark, Weight, Writing
-from pipeline_lab.statistics.reading_steps import Repeat, Shuffle, Step
+from pipeline_lab.statistics.reading_steps import OrderStep, Repeat, Shuffle
 from pipeline_lab.units import format_bytes, format_count
 
 
@@ -36,7 +36,7 @@ class ShuffleStage(OneForOne):
         again = [] if self.reshuffle_each_iteration else ["reshuffle_each_iteration=False"]
         return [assign_call("dataset.shuffle", [str(self.buffer_size), *again])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Shuffle(self.buffer_size, self.reshuffle_each_iteration)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -149,7 +149,7 @@ class RepeatStage(OneForOne):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.repeat", [] if self.count is None else [str(self.count)])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Repeat(self.count)]
 
     @property

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pipeline_lab.stages.code import INDENT, assign_call
 from pipeline_lab.stages.stage import OneForOne
 from pipeline_lab.stages.stage_values import Amount, Call, Element, Position, Reading, Remark, Weight, Writing
-from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Shard, Skip, Step, Take
+from pipeline_lab.statistics.reading_steps import Filter, OrderStep, RandomShard, Shard, Skip, Take
 from pipeline_lab.units import format_bytes, format_count
 
 
@@ -30,7 +30,7 @@ class PartStage(OneForOne):
 
     def remarks(self, place: Position) -> Iterator[Remark]:
         work = [stage.stage for stage in place.before if stage.is_function]
-        if work and self.works_in_vain:
+        if work and self.wastes_work:
             yield place.remark(
                 "worked-in-vain",
                 Weight.ADVICE,
@@ -65,7 +65,7 @@ class TakeStage(PartStage):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.take", [str(self.count)])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Take(self.count)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -81,7 +81,7 @@ class SkipStage(PartStage):
 
     calls: ClassVar[tuple[Call, ...]] = (Call("skip", {"count": "count"}),)
     iterators: ClassVar[frozenset[str]] = frozenset({"FiniteSkip"})
-    works_in_vain: ClassVar[bool] = True
+    wastes_work: ClassVar[bool] = True
 
     def left(self, elements: float) -> float:
         return max(0, elements - self.count)
@@ -89,7 +89,7 @@ class SkipStage(PartStage):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.skip", [str(self.count)])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Skip(self.count)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -117,7 +117,7 @@ class ShardStage(PartStage):
 
     calls: ClassVar[tuple[Call, ...]] = (Call("shard", {"num_shards": "num_shards", "index": "index"}),)
     iterators: ClassVar[frozenset[str]] = frozenset({"Shard"})
-    works_in_vain: ClassVar[bool] = True
+    wastes_work: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _index_is_a_shard(self) -> "ShardStage":
@@ -131,7 +131,7 @@ class ShardStage(PartStage):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.shard", [str(self.num_shards), str(self.index)])]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Shard(self.num_shards, self.index)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -171,7 +171,7 @@ class RandomShardStage(PartStage):
 
     calls: ClassVar[tuple[Call, ...]] = ()
     iterators: ClassVar[frozenset[str]] = frozenset({"FlatMap"})
-    works_in_vain: ClassVar[bool] = True
+    wastes_work: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
     always_stops: ClassVar[bool] = True
     reorders_each_pass: ClassVar[bool] = True
@@ -187,7 +187,7 @@ class RandomShardStage(PartStage):
             assign_call("shards.flat_map", [f"lambda shard: whole.skip(shard * {size}).take({size})"]),
         ]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [RandomShard(self.num_shards, self.shard_size)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:
@@ -226,7 +226,7 @@ class FilterStage(PartStage):
 
     calls: ClassVar[tuple[Call, ...]] = (Call("filter", {"predicate": None}),)
     iterators: ClassVar[frozenset[str]] = frozenset({"Filter"})
-    works_in_vain: ClassVar[bool] = True
+    wastes_work: ClassVar[bool] = True
     fixes_order: ClassVar[bool] = False
 
     @property
@@ -240,7 +240,7 @@ class FilterStage(PartStage):
         keep = f"lambda _: tf.random.uniform([]) < {self.keep_percent / 100!r}"
         return [assign_call("dataset.filter", [keep], "each time others")]
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Filter(self.keep_percent / 100)]
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:

@@ -17,7 +17,7 @@ from pipeline_lab.fields import Parallelism
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 from pipeline_lab.stages.stage import OneForOne
 from pipeline_lab.stages.stage_values import Amount, Call, Host, Position, Reading, Remark, Running, Weight, Writing
-from pipeline_lab.statistics.reading_steps import ReadFiles, SampleFiles, Step
+from pipeline_lab.statistics.reading_steps import OrderStep, ReadFiles, SampleFiles
 from pipeline_lab.units import format_count
 
 AHEAD_PER_FILE = 9
@@ -144,7 +144,7 @@ class ReadStage(OneForOne):
         assert writing.written is not None, "the workload knows what surrounds the records of a file"
         return writing.written
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         if self.is_in_order:
             return [ReadFiles(1, 1, self.shuffle_files, self.num_shards, self.shard_index)]
         if self.mode == "sample":

@@ -28,7 +28,7 @@ from pipeline_lab.stages.stage_values import (
     WorkloadTraits,
     Writing,
 )
-from pipeline_lab.statistics.reading_steps import Step
+from pipeline_lab.statistics.reading_steps import OrderStep
 
 
 class Stage(Options):
@@ -61,7 +61,7 @@ class Stage(Options):
     """It puts single examples into batches; every pipeline needs such a stage."""
     is_part: ClassVar[bool] = False
     """It lets only a part of the data through."""
-    works_in_vain: ClassVar[bool] = False
+    wastes_work: ClassVar[bool] = False
     """It takes elements that it does not hand on, so that what was done with them before is lost."""
     stops_early: ClassVar[bool] = False
     """It may leave the data before its end, so that a cache before it is never complete."""
@@ -113,7 +113,7 @@ class Stage(Options):
         """Return what it makes of an element; how many examples there are in it is set already."""
 
     @abstractmethod
-    def order(self, reading: Reading) -> Iterable[Step] | None:
+    def order(self, reading: Reading) -> Iterable[OrderStep] | None:
         """Return what it does to the order of the records: no step where it keeps it, None where nobody can tell."""
 
     @abstractmethod
@@ -275,7 +275,7 @@ class OneForOne(Stage):
     def element(self, before: Element, workload: WorkloadTraits) -> Element:
         return before
 
-    def order(self, reading: Reading) -> Iterable[Step] | None:
+    def order(self, reading: Reading) -> Iterable[OrderStep] | None:
         return ()
 
     def asks_for(self, wanted: int, size: int, left: float) -> int:

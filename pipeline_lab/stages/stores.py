@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
 from pipeline_lab.stages.stage import OneForOne, Stage
 from pipeline_lab.stages.stage_values import TAKEN_NS, Call, Neighbours, Position, Reading, Remark, Weight, Writing
-from pipeline_lab.statistics.reading_steps import Cache, Step
+from pipeline_lab.statistics.reading_steps import Cache, OrderStep
 from pipeline_lab.units import format_percent
 
 FROM_DISK_NS = 20_000.0
@@ -32,7 +32,7 @@ class StoreStage(OneForOne):
     def code(self) -> Code:
         return Code(imports=("import os",) if self.keeps == "disk" else ())
 
-    def order(self, reading: Reading) -> Iterable[Step]:
+    def order(self, reading: Reading) -> Iterable[OrderStep]:
         return [Cache()]
 
     def holds(self, most: float) -> tuple[str, str, int] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.statistics.reading_steps import Reader, Step
+from pipeline_lab.statistics.reading_steps import OrderStep, Reader
 from pipeline_lab.statistics.streams import NOTHING, IntArray
 
 
@@ -34,7 +34,7 @@ class ReadingOrder:
         return (np.cumsum(self.records) - self.records)[self.file] + self.record
 
 
-def simulate(records: IntArray, steps: Sequence[Step], batches: int, *, seed: int = 0) -> ReadingOrder:
+def simulate(records: IntArray, steps: Sequence[OrderStep], batches: int, *, seed: int = 0) -> ReadingOrder:
     """Return the records of the first batches that a pipeline hands out.
 
     Args:
@@ -59,7 +59,7 @@ def simulate(records: IntArray, steps: Sequence[Step], batches: int, *, seed: in
     return ReadingOrder(batch[kept], file, record, examples)
 
 
-def count_views(steps: Sequence[Step]) -> int:
+def count_views(steps: Sequence[OrderStep]) -> int:
     """Return how many examples become of one record."""
     return math.prod(step.copies for step in steps)
 

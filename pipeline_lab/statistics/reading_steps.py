@@ -1,4 +1,4 @@
-"""The steps of a reading order: what stages of a pipeline do to which records come, and when.
+"""The steps of a reading order, nothing to do with training steps: what stages do to which records come, and when.
 
 Each step turns a stream of records into another one, as the tf.data stage of that name does. What tf.data decides by its
 own seed is drawn from another one, so a simulated order agrees with a real one in distribution, and exactly where nothing
@@ -28,7 +28,7 @@ class Epoch:
     is_drawn: bool = False
 
 
-class Step(ABC):
+class OrderStep(ABC):
     """One step after the reading."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Step(ABC):
         return False
 
 
-class Reader(Step):
+class Reader(OrderStep):
     """The first step."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class SampleFiles(Reader):
 
 
 @dataclass(frozen=True)
-class Shuffle(Step):
+class Shuffle(OrderStep):
     """Draw each element from a buffer of the next ones."""
 
     buffer_size: int
@@ -126,7 +126,7 @@ class Shuffle(Step):
 
 
 @dataclass(frozen=True)
-class Repeat(Step):
+class Repeat(OrderStep):
     """Start over at the end; None for ever."""
 
     count: int | None = None
@@ -142,7 +142,7 @@ class Repeat(Step):
 
 
 @dataclass(frozen=True)
-class Cache(Step):
+class Cache(OrderStep):
     """Keep the first iteration: what it holds and its order come again in every later one."""
 
     def stream(self, upstream: "Stream", rng: "np.random.Generator") -> "Stream":
@@ -160,7 +160,7 @@ class Cache(Step):
 
 
 @dataclass(frozen=True)
-class Batch(Step):
+class Batch(OrderStep):
     """Join consecutive elements."""
 
     size: int
@@ -173,7 +173,7 @@ class Batch(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Bucket(Step):
+class Bucket(OrderStep):
     """Join elements of one bucket, as ``bucket_by_sequence_length`` does: a batch comes when its bucket holds enough.
 
     Attributes:
@@ -193,7 +193,7 @@ class Bucket(Step):
 
 
 @dataclass(frozen=True)
-class Take(Step):
+class Take(OrderStep):
     """End after that many elements."""
 
     count: int
@@ -207,7 +207,7 @@ class Take(Step):
 
 
 @dataclass(frozen=True)
-class Skip(Step):
+class Skip(OrderStep):
     """Leave out the first elements."""
 
     count: int
@@ -221,7 +221,7 @@ class Skip(Step):
 
 
 @dataclass(frozen=True)
-class Shard(Step):
+class Shard(OrderStep):
     """Keep every n-th element."""
 
     num_shards: int
@@ -236,7 +236,7 @@ class Shard(Step):
 
 
 @dataclass(frozen=True)
-class RandomShard(Step):
+class RandomShard(OrderStep):
     """Visit stretches of so many elements in a new random order each iteration."""
 
     num_shards: int
@@ -253,7 +253,7 @@ class RandomShard(Step):
 
 
 @dataclass(frozen=True)
-class Filter(Step):
+class Filter(OrderStep):
     """Keep each element with a chance of ``share``, 0 to 1."""
 
     share: float
@@ -269,7 +269,7 @@ class Filter(Step):
 
 
 @dataclass(frozen=True)
-class Unbatch(Step):
+class Unbatch(OrderStep):
     """Take batches of ``size`` apart."""
 
     size: int
@@ -281,7 +281,7 @@ class Unbatch(Step):
 
 
 @dataclass(frozen=True)
-class Views(Step):
+class Views(OrderStep):
     """Make several examples of each, one after the other; they are numbered through, as if each were a record."""
 
     count: int

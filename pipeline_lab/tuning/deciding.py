@@ -13,7 +13,7 @@ from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.tune_options import SearchRules
-from pipeline_lab.runs.standings import plan_race
+from pipeline_lab.runs.standings import plan_looks
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
 from pipeline_lab.tuning.history import History, Raced, RacedArm, SearchEnded, has_raced
@@ -182,7 +182,7 @@ def _ratios(race: Race) -> list[Ratio]:
 
 def _missing_s(race: Race) -> float:
     """Return what a race lacked for its first interval, by the time that its rounds took."""
-    missing = plan_race(race.options).first_look - race.kept_rounds
+    missing = plan_looks(race.options).first_look - race.kept_rounds
     return max(0, missing) * race.options.max_seconds / max(1, race.rounds)
 
 

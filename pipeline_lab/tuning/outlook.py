@@ -14,7 +14,7 @@ from pipeline_lab.pipeline.predicted_order import order_steps, predict_order
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
-from pipeline_lab.statistics.reading_steps import Step
+from pipeline_lab.statistics.reading_steps import OrderStep
 from pipeline_lab.statistics.sampling import FloatArray
 from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.space import Configuration, Space
@@ -63,7 +63,7 @@ class SamplingLimit:
         self._records, self._cores = records, cores
         self._start_steps = self._steps(start.pipeline)
         self._start = self._mixing(start)
-        self._known: dict[tuple[tuple[Step, ...], int], bool] = {}
+        self._known: dict[tuple[tuple[OrderStep, ...], int], bool] = {}
 
     def is_worse(self, options: RunOptions) -> bool:
         """Say whether a pipeline mixes worse; one that reads in another order counts as worse if its mixing is unknown."""
@@ -79,7 +79,7 @@ class SamplingLimit:
         mixing = self._mixing(options)
         return mixing is None or self._start is None or mixes_worse(self._start, mixing)
 
-    def _steps(self, pipeline: PipelineOptions) -> tuple[Step, ...]:
+    def _steps(self, pipeline: PipelineOptions) -> tuple[OrderStep, ...]:
         return order_steps(pipeline, 0 if self._records is None else len(self._records), self._cores)
 
     def _mixing(self, options: RunOptions) -> FloatArray | None:

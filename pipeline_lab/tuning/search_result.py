@@ -150,7 +150,7 @@ _OUTCOMES = {
 }
 
 
-def describe(step: SearchStep) -> str:
+def describe_step(step: SearchStep) -> str:
     """Put a step of a search into words."""
     return _raced(step) if isinstance(step, Raced) else step.sentence
 
@@ -239,7 +239,7 @@ class RecordedSearch(Displayed, ABC):
         """How it ended, or what was done last, in words."""
         if self.ended is not None:
             return self.ended.sentence
-        return describe(self.steps[-1]) if self.steps else "The search has not begun."
+        return describe_step(self.steps[-1]) if self.steps else "The search has not begun."
 
     def to_json(self) -> dict[str, Any]:
         """Return the search as one JSON object; times in ms or s as their names say."""
@@ -258,7 +258,7 @@ class RecordedSearch(Displayed, ABC):
             else {"configuration": ended.challenger, "met": _met(ended)},
             "configurations": None if ended is None else ended.configurations,
             "spent_s": self.spent_s,
-            "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
+            "history": [{"step": step.kind, "sentence": describe_step(step), **asdict(step)} for step in self.steps],
             "trials": [asdict(trial) for trial in self.trials],
         }
 

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline_lab.worker.job_process import READY, leave, load_quietly, run_job
+from pipeline_lab.worker.job_process import READY, leave_process, load_quietly, run_job
 
 
 def main() -> None:
@@ -19,12 +19,12 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     folder = _wait_for_folder() if arguments.wait else arguments.folder
-    leave(0 if folder is None else run_job(folder))
+    leave_process(0 if folder is None else run_job(folder))
 
 
 def _wait_for_folder() -> Path | None:
     if not load_quietly():
-        leave(1)
+        leave_process(1)
     print(READY, flush=True)  # noqa: T201, read by the supervisor
     line = sys.stdin.readline().rstrip("\n")
     return Path(line) if line else None

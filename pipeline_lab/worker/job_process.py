@@ -44,7 +44,7 @@ def run_job(path: Path) -> int:
     return 0
 
 
-def leave(exit_code: int) -> None:
+def leave_process(exit_code: int) -> None:
     """End the process and its children at once.
 
     All files of the run are closed by now. An orderly exit would wait for tf.data's threads, which may be in a long read, and would

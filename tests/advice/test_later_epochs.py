@@ -12,7 +12,7 @@ import pytest
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.recorded_options import options_of
-from pipeline_lab.advice.what_if import Prediction, measure, predict
+from pipeline_lab.advice.what_if import Prediction, measure_diagnosis, predict
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
 from pipeline_lab.analysis.input.live_model import sampled_after
@@ -33,7 +33,7 @@ def told(folder: RunFolder) -> RunOptions:
 
 
 def measured(diagnosis: Diagnosis, folder: RunFolder) -> Measured:
-    found = measure(diagnosis, told(folder))
+    found = measure_diagnosis(diagnosis, told(folder))
     assert isinstance(found, Measured), found
     return found
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.advice.measured_run import Measured, take
+from pipeline_lab.advice.measured_run import Measured, read_measured
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import measure_run, predict
 from pipeline_lab.analysis.declaring import tables
@@ -45,7 +45,7 @@ def test_time_between_steps_that_nobody_knows_is_left_to_the_model(tmp_path: Pat
     job = diagnosis.job_steps
     assert not isinstance(job, Unavailable)
     unknown = replace(job, table=tables.replace_column(job.table, "compute_ns", None))
-    found = take(replace(diagnosis, job_steps=unknown), options())
+    found = read_measured(replace(diagnosis, job_steps=unknown), options())
     assert isinstance(found, Measured)
     assert (found.between_ns, found.waited_ns / MS) == (0.0, 15.0)
 
@@ -77,7 +77,7 @@ def test_what_stands_before_a_full_cache_keeps_its_time_on_full_cores():
     )
     model = replace(results.live_model(), stages=tuple(chain(*stages)))
     load = JobLoad(cores=1.0, pool_threads=2, cores_used=1.0, cpu_ns_per_step=50e6, other_cores=0.0)
-    found = take(results.diagnosis(live_model=model, job_load=load), told)
+    found = read_measured(results.diagnosis(live_model=model, job_load=load), told)
     assert isinstance(found, Measured)
     costs = {cost.stage: (cost.ns_per_example / MS, cost.cpu_ns_per_example / MS) for cost in found.stages}
     assert (costs["read"], costs["map"]) == ((1.0, 1.0), (8.0, 8.0))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline_lab.advice.stage_costs import StageCost, attribute
+from pipeline_lab.advice.stage_costs import StageCost, attribute_costs
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
@@ -48,7 +48,7 @@ def by_stage(costs: Sequence[StageCost]) -> dict[str, float]:
 
 
 def test_each_iterator_goes_to_its_stage_and_what_is_left_to_the_reader():
-    found = attribute(
+    found = attribute_costs(
         chain(
             ("Prefetch", 1, 0.1),
             ("BatchV2", 1, 1.0),
@@ -64,7 +64,7 @@ def test_each_iterator_goes_to_its_stage_and_what_is_left_to_the_reader():
 
 
 def test_a_prefetch_that_nobody_wrote_belongs_to_no_stage():
-    found = attribute(
+    found = attribute_costs(
         chain(
             ("Prefetch", 1, 5.0),
             ("BatchV2", 1, 1.0),
@@ -78,7 +78,7 @@ def test_a_prefetch_that_nobody_wrote_belongs_to_no_stage():
 
 
 def test_a_fused_map_and_batch_is_the_maps():
-    found = attribute(
+    found = attribute_costs(
         chain(("Prefetch", 1, 0.0), ("MapAndBatch", 1, 20.0), ("ForeverRepeat", 10, 0.0), ("TFRecord", 10, 1.0)),
         options(),
     )
@@ -87,7 +87,7 @@ def test_a_fused_map_and_batch_is_the_maps():
 
 def test_below_a_full_cache_the_cost_of_the_first_epoch_counts():
     cached = options({"stage": "map"}, {"stage": "cache"}, {"stage": "repeat"})
-    found = attribute(
+    found = attribute_costs(
         chain(
             ("Prefetch", 1, 0.0),
             ("BatchV2", 1, 0.0),
@@ -114,7 +114,7 @@ def test_views_are_a_map_and_what_takes_them_apart():
         workload=ImagesWorkload(data="random", image_size=32),
         pipeline=PipelineOptions.model_validate({"stages": stages, "tensorflow_rewrites": False}),
     )
-    found = attribute(
+    found = attribute_costs(
         chain(
             ("BatchV2", 1, 0.0),
             ("Unbatch", 10, 0.1),
@@ -131,7 +131,7 @@ def test_views_are_a_map_and_what_takes_them_apart():
 def test_a_map_of_the_readers_own_is_no_stage():
     what = options({"stage": "repeat"})
     assert isinstance(what.workload, SyntheticWorkload)
-    found = attribute(
+    found = attribute_costs(
         chain(
             ("Prefetch", 1, 0.0),
             ("BatchV2", 1, 0.0),
@@ -155,7 +155,7 @@ def test_padding_buckets_and_ragged_batches_are_told_from_parsing(preset: str, b
         ("ShuffleAndRepeat", 32, 0.0),
         ("Interleave", 32, 1.0),
     )
-    costs = by_stage(attribute(chain(("Prefetch", 1, 0.0), *iterators), find_preset(preset).options))
+    costs = by_stage(attribute_costs(chain(("Prefetch", 1, 0.0), *iterators), find_preset(preset).options))
     made_by = (
         "bucket_by_sequence_length" if preset == "audio-bucketed" else "batch"
     )  # ragged: its map is the batch's own

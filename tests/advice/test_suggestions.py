@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.suggestions import suggest
-from pipeline_lab.advice.what_if import explain
+from pipeline_lab.advice.what_if import fit_to_run
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -79,7 +79,7 @@ def test_step_and_input_in_turns_get_a_prefetch():
 
 
 def test_an_order_that_holds_the_job_up_can_be_given_up():
-    run = explain(ran(options(mapped(8)), step_ms=40.0, waited_ms=35.0))
+    run = fit_to_run(ran(options(mapped(8)), step_ms=40.0, waited_ms=35.0))
     assert isinstance(run, Measured)
     found = suggested(run)["Set deterministic=False on map."]
     assert found.predicted_gain_percent == 87.5

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.advice.measured_run import Measured
-from pipeline_lab.advice.what_if import Prediction, explain, predict
+from pipeline_lab.advice.what_if import Prediction, fit_to_run, predict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, MS, STEP_MS, mapped, measured, options, with_workload
@@ -218,7 +218,7 @@ def test_what_makes_a_prediction_unsure_is_said():
 
 
 def test_what_the_model_does_not_explain_goes_to_the_term_that_binds():
-    explained = explain(measured(step_ms=22.0))
+    explained = fit_to_run(measured(step_ms=22.0))
     assert isinstance(explained, Measured)
     assert explained.pipeline_factor == 1.1
     assert predicted(options(), explained).step_ns / MS == pytest.approx(22.0)
@@ -228,7 +228,7 @@ def test_what_the_model_does_not_explain_goes_to_the_term_that_binds():
 
 def test_of_turns_the_wait_is_the_pipelines_and_the_rest_is_the_steps():
     """A step of 5 ms and 20 of input took 32: the wait was 22, so seven are left for the step and 5 of them are its own."""
-    explained = explain(measured(options=options(prefetch=None), step_ms=32.0, waited_ms=22.0))
+    explained = fit_to_run(measured(options=options(prefetch=None), step_ms=32.0, waited_ms=22.0))
     assert isinstance(explained, Measured)
     assert (explained.pipeline_factor, explained.between_ns / MS) == (pytest.approx(1.1), pytest.approx(5.0))
     assert predicted(options(prefetch=None), explained).step_ns / MS == pytest.approx(32.0)
@@ -237,7 +237,7 @@ def test_of_turns_the_wait_is_the_pipelines_and_the_rest_is_the_steps():
 
 def test_a_wait_is_no_longer_than_what_the_step_leaves():
     """A step of 5 ms and 20 of input took 22, of which 21 are said to be the wait: 17 are the input's."""
-    explained = explain(measured(options=options(prefetch=None), step_ms=22.0, waited_ms=21.0))
+    explained = fit_to_run(measured(options=options(prefetch=None), step_ms=22.0, waited_ms=21.0))
     assert isinstance(explained, Measured)
     assert explained.pipeline_factor == pytest.approx(17 / 20)
     assert predicted(options(), explained).step_ns / MS == pytest.approx(17.0)
@@ -253,7 +253,7 @@ def test_a_runs_own_options_give_its_own_step(step_ms: float, alone: float, wait
         waited_ms=waited * step_ms,
         step_cpu_ms=None,
     )
-    explained = explain(run)
+    explained = fit_to_run(run)
     if isinstance(explained, Measured) and explained.order_stall is None:
         assert predicted(own, explained).step_ns / MS == pytest.approx(step_ms)
 
@@ -272,13 +272,13 @@ def test_a_shuffle_before_a_repeat_is_filled_again_each_epoch():
 
 def test_a_run_that_refills_its_shuffle_has_that_in_its_own_step():
     own = options({"stage": "shuffle", "buffer_size": 500}, REPEAT, mapped(1))
-    explained = explain(measured(options=own, step_ms=20.0))
+    explained = fit_to_run(measured(options=own, step_ms=20.0))
     assert isinstance(explained, Measured)
     assert predicted(own, explained).step_ns / MS == pytest.approx(20.0)
 
 
 def test_a_run_that_the_model_does_not_understand_predicts_nothing():
-    found = explain(measured(step_ms=90.0))
+    found = fit_to_run(measured(step_ms=90.0))
     assert isinstance(found, Unavailable)
     assert "90 ms" in found.reason
 
@@ -286,7 +286,7 @@ def test_a_run_that_the_model_does_not_understand_predicts_nothing():
 def test_slow_records_that_keep_their_order_are_found_and_their_order_can_be_given_up():
     """Eight slots should take 2.5 ms; the run took 40, which 16 slots halve and no order takes away."""
     ran = options(mapped(8), private_threadpool_size=16)
-    explained = explain(measured(options=ran, step_ms=40.0, waited_ms=35.0))
+    explained = fit_to_run(measured(options=ran, step_ms=40.0, waited_ms=35.0))
     assert isinstance(explained, Measured)
     assert predicted(ran, explained).terms[0].name == "order of map"
     assert predicted(ran, explained).step_ns / MS == 40.0
@@ -307,7 +307,7 @@ def test_slow_records_that_are_told_keep_others_waiting_unless_they_fit_beside_t
     assert predicted(slow(8)).step_ns / MS == pytest.approx(20.0)
     assert predicted(slow(32)).step_ns / MS == pytest.approx(10.0)
     assert predicted(slow(32, deterministic=False)).step_ns / MS == STEP_MS
-    explained = explain(measured(options=slow(8), step_ms=25.0, waited_ms=20.0))
+    explained = fit_to_run(measured(options=slow(8), step_ms=25.0, waited_ms=20.0))
     assert isinstance(explained, Measured)
     assert predicted(slow(8), explained).step_ns / MS == pytest.approx(25.0)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline_lab.comparison.measures import measure
+from pipeline_lab.comparison.measures import read_measures
 from pipeline_lab.errors import Unavailable
 from tests.support import results
 
@@ -8,7 +8,7 @@ FULL, BARE = results.diagnosis(), results.bare_diagnosis()
 
 
 def values_of(*diagnoses) -> dict[str, tuple]:
-    return {each.key: each.values for each in measure(diagnoses)}
+    return {each.key: each.values for each in read_measures(diagnoses)}
 
 
 def test_numbers_are_those_of_the_story() -> None:
@@ -44,7 +44,7 @@ def test_what_no_run_measured_is_left_out() -> None:
 
 
 def test_a_difference_needs_both_numbers() -> None:
-    (each,) = [each for each in measure((FULL, FULL, BARE)) if each.key == "wait_ms"]
+    (each,) = [each for each in read_measures((FULL, FULL, BARE)) if each.key == "wait_ms"]
     assert (each.difference(1), each.difference(2)) == (0, None)
 
 

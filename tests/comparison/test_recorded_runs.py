@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.comparison.recorded_runs import DRIFT_WARNING, compare_runs, with_distinct_names
-from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import ComparisonError, Unavailable
 from tests.support import results
 from tests.support.recorded import ENVIRONMENT, job_steps, recorded

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lab.advice.stage_costs import attribute
+from pipeline_lab.advice.stage_costs import attribute_costs
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.stages.code import Code
@@ -133,7 +133,7 @@ def _with(stage: Stage) -> RunOptions:
 def test_a_new_stage_is_written_and_costs_what_its_iterator_took() -> None:
     options = _with(UnknownStage())
     assert "dataset = unknown(dataset)  # 1" in render_source(options)
-    costs = attribute(
+    costs = attribute_costs(
         chain(("BatchV2", 1, 1.0), ("Map", 10, 2.0), ("Unknown", 10, 3.0), ("TFRecord", 10, 4.0)), options
     )
     assert [cost.ns_per_example / 1e6 for cost in costs] == [4.0, 3.0, 2.0, 0.1]
@@ -152,7 +152,7 @@ def test_a_stage_of_nested_iterators_leaves_its_neighbors_their_time() -> None:
     stages = list(options.pipeline.stages)
     stages.insert(1, STAGE_TYPES["shuffle"].model_validate({}))
     changed = options.pipeline.model_copy(update={"stages": tuple(stages)})
-    costs = attribute(
+    costs = attribute_costs(
         chain(("BatchV2", 1, 1.0), ("Map", 10, 2.0), *iterators),
         options.model_copy(update={"pipeline": changed}),
     )

@@ -7,14 +7,7 @@ from pipeline_lab.statistics.mixing import Mixing, ideal_mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import (
     simulate,
 )
-from pipeline_lab.statistics.reading_steps import (
-    Batch,
-    ReadFiles,
-    SampleFiles,
-    Shuffle,
-    Step,
-    Take,
-)
+from pipeline_lab.statistics.reading_steps import Batch, OrderStep, ReadFiles, SampleFiles, Shuffle, Take
 from pipeline_lab.statistics.sampling import repeats_within_epochs
 
 FILES = np.array([1000, 2000, 3000])
@@ -22,7 +15,7 @@ MOST_BATCHES = 10_000
 """More than there are; as many are drawn before it is looked which files are over."""
 
 
-def mix(*steps: Step, seed: int = 0) -> Mixing:
+def mix(*steps: OrderStep, seed: int = 0) -> Mixing:
     found = simulate(FILES, (*steps, Batch(32, drop_remainder=False)), MOST_BATCHES, seed=seed)
     return measure_mixing(found.batch, found.file, found.record, FILES)
 
@@ -41,7 +34,7 @@ def mix(*steps: Step, seed: int = 0) -> Mixing:
 )
 @pytest.mark.slow
 def test_the_measured_pipelines_come_out_of_the_simulation(
-    steps: tuple[Step, ...], entropy: float, variation: float, chi_square: float, worst: float, correlation: float
+    steps: tuple[OrderStep, ...], entropy: float, variation: float, chi_square: float, worst: float, correlation: float
 ):
     found = mix(*steps)
     assert found.batch_entropy == pytest.approx(entropy, abs=0.02)
@@ -76,7 +69,7 @@ def test_interleaving_equally_gives_thirds_then_halves_then_the_last_file_alone(
     ids=["sampled by size", "rewritten to equal size", "a buffer that covers the data"],
 )
 @pytest.mark.slow
-def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[Step, ...]):
+def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[OrderStep, ...]):
     found = simulate(files, (*steps, Batch(32)), MOST_BATCHES)
     fixed = measure_mixing(found.batch, found.file, found.record, files)
     assert fixed.worst_tenth is not None

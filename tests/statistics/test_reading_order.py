@@ -9,6 +9,7 @@ from pipeline_lab.statistics.reading_steps import (
     Bucket,
     Cache,
     Filter,
+    OrderStep,
     RandomShard,
     ReadFiles,
     Repeat,
@@ -16,7 +17,6 @@ from pipeline_lab.statistics.reading_steps import (
     Shard,
     Shuffle,
     Skip,
-    Step,
     Take,
     Unbatch,
     Views,
@@ -27,7 +27,7 @@ ALL = 10**6
 SIZES = np.array([2, 3, 1])
 
 
-def order(*steps: Step, sizes: np.ndarray = SIZES, wanted: int = ALL, seed: int = 0) -> list[str]:
+def order(*steps: OrderStep, sizes: np.ndarray = SIZES, wanted: int = ALL, seed: int = 0) -> list[str]:
     """Return what came as words: b1 is the second record of the second file."""
     found = simulate(sizes, steps, wanted, seed=seed)
     return [f"{'abcdefgh'[file]}{record}" for file, record in zip(found.file, found.record, strict=True)]
@@ -70,7 +70,7 @@ def test_a_shuffle_behind_batch_moves_whole_batches():
 
 
 def test_each_epoch_is_shuffled_anew_unless_told_otherwise_or_cached():
-    def epochs(*steps: Step) -> tuple[list[str], list[str]]:
+    def epochs(*steps: OrderStep) -> tuple[list[str], list[str]]:
         found = order(*steps, Repeat(2), sizes=np.array([50]))
         return found[:50], found[50:]
 
@@ -182,7 +182,7 @@ LONG = np.array([0, 1, 0, 1, 1, 0])
 """a1, b1 and b2 are long."""
 
 
-def batches(*steps: Step, wanted: int = ALL) -> list[str]:
+def batches(*steps: OrderStep, wanted: int = ALL) -> list[str]:
     """Return each batch as a word."""
     found = simulate(SIZES, steps, wanted)
     records = zip(found.batch, found.file, found.record, strict=True)

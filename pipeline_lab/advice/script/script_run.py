@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, plain_times
+from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, unprofiled_steps
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
@@ -163,7 +163,7 @@ def _step(results: Diagnosis) -> tuple[float, float, float]:
     """Return the step, the time between two steps, ns, and how uncertain the step is, percent; 0 where it is not known."""
     job, steps = results.job_steps, results.steps
     if not isinstance(job, Unavailable):
-        return _mean_ns(job), plain_times(job).between_ns, noise_percent(job)
+        return _mean_ns(job), unprofiled_steps(job).between_ns, noise_percent(job)
     if not isinstance(steps, Unavailable):
         return float(steps.training_step_ns.mean()), 0.0, 0.0
     return 0.0, 0.0, 0.0

@@ -85,14 +85,14 @@ class Calls:
         return [(self.threads.lines[number], np.flatnonzero(line == number)) for number in np.unique(line)]
 
 
-def choose(threads: Threads, rows: IntArray) -> Calls:
+def sample_calls(threads: Threads, rows: IntArray) -> Calls:
     """Choose the calls of a stage whose stats are read: all of them, or every n-th, the last one among them."""
     if len(rows) > SAMPLED_CALLS:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLED_CALLS).astype(np.int64)]
     return Calls(threads, rows[np.argsort(threads.start_ns[rows], kind="stable")])
 
 
-def dataset_of(calls: Calls) -> str:
+def dataset_name(calls: Calls) -> str:
     """Name the dataset behind a stage; empty if its calls do not tell."""
     return common_dataset((calls.text("name"), Calls(calls.threads, calls.rows[:1]).text("name")))
 

@@ -19,7 +19,7 @@ from pipeline_lab.analysis.tf_data.iterator_settings import (
     NOT_TOLD,
     Calls,
     common_dataset,
-    dataset_of,
+    dataset_name,
     element_bytes,
     origin_of,
 )
@@ -154,7 +154,7 @@ def calls_by_stage(threads: Threads) -> list[IntArray]:
 def _describe(
     number: int, place: IteratorPlace, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int
 ) -> TracedStage:
-    dataset = dataset_of(calls)
+    dataset = dataset_name(calls)
     buffered = calls.ints("buffered_elements")
     return TracedStage(
         number=number,

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.element_links import NONE, Functions, Links, find_functions, find_links
 from pipeline_lab.analysis.tf_data.iterator_places import is_shared
-from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, choose, ram_in_use
+from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, ram_in_use, sample_calls
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
 from pipeline_lab.analysis.tf_data.stage_facts import (
     OperationTypes,
@@ -250,7 +250,7 @@ def analyse_pipeline(activity: Activity, steps: Steps | None) -> TfData:
     path = follow_waits(threads, functions, links, types, activity.busy, spans)
     start, end = activity.extent
     rows = calls_by_stage(threads)
-    calls = [choose(threads, found) for found in rows]
+    calls = [sample_calls(threads, found) for found in rows]
     host = activity.trace.host
     roots = [calls[number] for number, place in enumerate(threads.places.places) if place.parent is None]
     return TfData(

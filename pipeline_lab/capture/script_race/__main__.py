@@ -125,11 +125,11 @@ def main() -> None:
     except PipelineLabError as error:
         print(f"pipeline-lab: {error}", file=sys.stderr)  # noqa: T201 (the run's log)
     finally:
-        from pipeline_lab.worker.job_process import leave
+        from pipeline_lab.worker.job_process import leave_process
 
         sys.stdout.flush()
         sys.stderr.flush()
-        leave(code)
+        leave_process(code)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow
 from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison
-from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparing.overlaid_runs import run_labels, short_labels

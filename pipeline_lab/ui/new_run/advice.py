@@ -197,7 +197,7 @@ def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
 def _measured(path: Path, _saved_ns: int) -> KnownRun | None:
     """Return what a run measured, cached by when its diagnosis was saved."""
     from pipeline_lab.advice.recorded_options import options_of
-    from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.advice.what_if import measure_diagnosis
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.analysis.verdict.findings import is_machine_busy
     from pipeline_lab.errors import Unavailable
@@ -206,7 +206,7 @@ def _measured(path: Path, _saved_ns: int) -> KnownRun | None:
     diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
     if diagnosis is None or isinstance(options, Unavailable):
         return None
-    measured = measure(diagnosis, options)
+    measured = measure_diagnosis(diagnosis, options)
     if isinstance(measured, Unavailable):
         return None
     others = diagnosis.other_cpu_percent

@@ -14,7 +14,7 @@ from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
-from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe
+from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe_step
 from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
@@ -85,7 +85,7 @@ def _show_so_far(folder: RunFolder) -> None:
     if not any(isinstance(step, Raced) for step in found.steps):
         st.caption("The charts begin with the first race.")
     for step in reversed(found.steps):
-        st.markdown(f"- {escape(describe(step))}")
+        st.markdown(f"- {escape(describe_step(step))}")
 
 
 def _show_command(found: Tuning) -> None:

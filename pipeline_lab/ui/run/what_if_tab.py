@@ -21,7 +21,7 @@ from pipeline_lab.advice.script.script_edits import Assumed
 from pipeline_lab.advice.script.script_forecasts import forecast_changes, measure_script, recipe_of
 from pipeline_lab.advice.script.script_model import lay_out
 from pipeline_lab.advice.script.script_run import ScriptRun
-from pipeline_lab.advice.what_if import Prediction, measure, predict
+from pipeline_lab.advice.what_if import Prediction, measure_diagnosis, predict
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, Unavailable
@@ -59,7 +59,7 @@ def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
         if not isinstance(recipe, Unavailable):
             _show_script(measure_script(diagnosis, recipe))
             return
-    measured = recorded if isinstance(recorded, Unavailable) else measure(diagnosis, recorded)
+    measured = recorded if isinstance(recorded, Unavailable) else measure_diagnosis(diagnosis, recorded)
     if isinstance(measured, Unavailable):
         st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
     else:

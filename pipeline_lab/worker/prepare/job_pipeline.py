@@ -16,7 +16,7 @@ from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, WrittenSt
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.note.failures import explaining_errors, explaining_hard_exits, report_failure
 from pipeline_lab.worker.prepare.user_code import UserPipeline, import_pipeline, open_user_code, source_to_run
-from pipeline_lab.worker.workloads.data_and_step import count_views, prepare_files
+from pipeline_lab.worker.workloads.data_and_step import count_in_views, prepare_files
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
@@ -63,7 +63,7 @@ def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:
         return pipeline.files
     workload = job.options.workload
     assert not isinstance(workload, ModuleWorkload)
-    return count_views(prepare_files(workload, job.log, job.stop), job.options.pipeline.views)
+    return count_in_views(prepare_files(workload, job.log, job.stop), job.options.pipeline.views)
 
 
 @dataclass(frozen=True)

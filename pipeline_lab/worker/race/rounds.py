@@ -10,7 +10,7 @@ import numpy as np
 from pipeline_lab.options.race_options import RaceRules
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent
 from pipeline_lab.runs.run_tables import TableWriter
-from pipeline_lab.runs.standings import ArmStanding, Rounds, find_standings, max_rounds, plan_race
+from pipeline_lab.runs.standings import ArmStanding, Rounds, find_standings, max_rounds, plan_looks
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
@@ -102,7 +102,7 @@ class RaceCourse:
 
     def _look_at(self, rounds: Rounds, kept: int) -> None:
         """Update the standings where the plan has a look."""
-        look = plan_race(self._job.options).last_look(kept)
+        look = plan_looks(self._job.options).last_look(kept)
         if not self._standings or look != self._look:
             self._look, self._standings = look, find_standings(rounds, self._job.options)
 

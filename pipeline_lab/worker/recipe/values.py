@@ -14,7 +14,7 @@ _FACTORIES = ("outer_factory", "inner_factory")
 MAX_ITEMS, MAX_DEPTH, MAX_LETTERS = 10, 4, 200
 
 
-def describe(value: Any, depth: int = 0) -> Any:
+def as_plain(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON can hold it; nothing of the value itself is kept."""
     if value is None or isinstance(value, (bool, int, float)):
         return value if not isinstance(value, float) or (value == value and abs(value) != float("inf")) else str(value)
@@ -25,9 +25,9 @@ def describe(value: Any, depth: int = 0) -> Any:
     if depth >= MAX_DEPTH:
         return _named(value)
     if isinstance(value, Mapping):
-        return {str(name): describe(each, depth + 1) for name, each in list(value.items())[:MAX_ITEMS]}
+        return {str(name): as_plain(each, depth + 1) for name, each in list(value.items())[:MAX_ITEMS]}
     if isinstance(value, (list, tuple)):
-        found = [describe(each, depth + 1) for each in value[:MAX_ITEMS]]
+        found = [as_plain(each, depth + 1) for each in value[:MAX_ITEMS]]
         return found if len(value) <= MAX_ITEMS else {"list": len(value), "first": found}
     return _described(value)
 
@@ -35,7 +35,7 @@ def describe(value: Any, depth: int = 0) -> Any:
 def _described(value: Any) -> Any:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if type(value).__module__ == "numpy" and shape == () and hasattr(value, "item"):
-        return describe(value.item(), MAX_DEPTH)
+        return as_plain(value.item(), MAX_DEPTH)
     if shape is not None and dtype is not None:
         return {"array": _sizes(shape), "dtype": getattr(dtype, "name", None) or str(dtype)}
     if (function := function_of(value)) is not None:

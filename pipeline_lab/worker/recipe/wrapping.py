@@ -27,7 +27,7 @@ from pipeline_lab.worker.recipe.notes import (
     role_of,
 )
 from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
-from pipeline_lab.worker.recipe.values import describe, function_of, method_of, stateful_operations
+from pipeline_lab.worker.recipe.values import as_plain, function_of, method_of, stateful_operations
 
 _OTHERS = frozenset(
     {"apply", "as_numpy_iterator", "cardinality", "fingerprint", "get_single_element", "options", "reduce", "save"}
@@ -306,7 +306,7 @@ def finish(note: Note | None, made: Any, made_by: MadeBy) -> None:
             below = [*datasets_in(value)]
             note.inputs += [note_of(each) for each in below if type(each).__name__ != "_VariantDataset"]  # an element
             if not below and value is not None:
-                note.arguments[name] = describe(value)
+                note.arguments[name] = as_plain(value)
         if note.method == "from_generator":
             given = made_by.options.get("generator", made_by.arguments[0] if made_by.arguments else None)
             _note_generator(note, given)

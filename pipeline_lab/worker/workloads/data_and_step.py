@@ -85,7 +85,7 @@ def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[
     return data_and_step_of(workload).find_files(log, stop)
 
 
-def count_views(files: Sequence[DataFile], views: int) -> list[DataFile]:
+def count_in_views(files: Sequence[DataFile], views: int) -> list[DataFile]:
     """Count the files' records in the views that become of each: every one is an example with an id of its own."""
     return [replace(file, records=None if file.records is None else file.records * views) for file in files]
 

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import fold
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.fold import TraceParts
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, StepRule, Steps, merge_steps
+from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps, merge_steps
 from pipeline_lab.trace.parallel import beside
 from tests.support.long_run import LongRun
 

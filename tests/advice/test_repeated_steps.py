@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.advice.step_times import read_step_times, step_times
+from pipeline_lab.advice.repeated_steps import device_times, read_repeated_steps
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from tests.support import results
@@ -15,7 +15,8 @@ def test_a_job_on_the_host_gives_what_its_steps_took_after_their_batches_came() 
     job = found.job_steps
     assert not isinstance(job, Unavailable)
     assert (
-        step_times(found).tolist() == tables.ints(job.table, "compute_ns")[~tables.bools(job.table, "warmup")].tolist()
+        device_times(found).tolist()
+        == tables.ints(job.table, "compute_ns")[~tables.bools(job.table, "warmup")].tolist()
     )
 
 
@@ -25,7 +26,7 @@ def test_a_job_whose_compute_is_not_known_gives_none() -> None:
     assert not isinstance(job, Unavailable)
     unknown = replace(job, table=tables.replace_column(job.table, "compute_ns", None))
     with pytest.raises(TraceIncompleteError, match="computed is not known"):
-        step_times(replace(found, job_steps=unknown))
+        device_times(replace(found, job_steps=unknown))
 
 
 def test_a_capture_with_a_device_gives_the_device_time_of_each_step(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_a_capture_with_a_device_gives_the_device_time_of_each_step(tmp_path: Pa
         host.event("train", start_us=1000 * step, duration_us=900, step_num=step)
         stream.event("kernel", start_us=1000 * step + 100, duration_us=kernel_us)
     space.write(tmp_path / "h.xplane.pb")
-    assert read_step_times(tmp_path / "h.xplane.pb") == (0.3, 0.5, 0.4)
+    assert read_repeated_steps(tmp_path / "h.xplane.pb") == (0.3, 0.5, 0.4)
 
 
 def test_what_holds_no_step_is_refused(tmp_path: Path) -> None:
@@ -44,4 +45,4 @@ def test_what_holds_no_step_is_refused(tmp_path: Path) -> None:
     space.plane("/host:CPU").line("python", timestamp_ns=0).event("something", start_us=0, duration_us=10)
     space.write(tmp_path / "h.xplane.pb")
     with pytest.raises(TraceIncompleteError, match="No steps in this trace"):
-        read_step_times(tmp_path / "h.xplane.pb")
+        read_repeated_steps(tmp_path / "h.xplane.pb")

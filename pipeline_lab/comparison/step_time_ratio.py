@@ -90,7 +90,7 @@ class StepTimeRatio:
         return 100 * (self.low - 1), 100 * (self.high - 1)
 
 
-def step_times(diagnosis: Diagnosis, basis: str) -> ComparedSteps | Unavailable:
+def compared_steps(diagnosis: Diagnosis, basis: str) -> ComparedSteps | Unavailable:
     """Return a run's steps, warm-up left out.
 
     Args:
@@ -110,7 +110,7 @@ def common_basis(diagnoses: tuple[Diagnosis, ...]) -> str:
     """Choose steps that all runs have: unprofiled ones where every run has enough of them."""
     if any(isinstance(diagnosis.job_steps, Unavailable) for diagnosis in diagnoses):
         return "trace"
-    unprofiled = [step_times(diagnosis, "unprofiled") for diagnosis in diagnoses]
+    unprofiled = [compared_steps(diagnosis, "unprofiled") for diagnosis in diagnoses]
     enough = all(isinstance(times, ComparedSteps) and len(times.times_ns) >= MIN_STEPS for times in unprofiled)
     return "unprofiled" if enough else "all"
 

@@ -21,21 +21,21 @@ NO_COMPUTE = (
 )
 
 
-def read_step_times(path: Path) -> tuple[float, ...]:
+def read_repeated_steps(path: Path) -> tuple[float, ...]:
     """Return how long each step of a run or capture took on its device, ms.
 
     Raises:
         TraceReadError: Nothing in it can be read.
         TraceIncompleteError: It holds no steps.
     """
-    found = step_times(diagnose_saved(path))
+    found = device_times(diagnose_saved(path))
     times = tuple(round(float(ns) / NS_PER_MS, DIGITS) for ns in found[:MOST_TIMES] if ns >= NS_PER_MS / 10**DIGITS)
     if not times:
         raise TraceIncompleteError(f"{path.name} holds no steps whose times could be repeated; name a run with steps.")
     return times
 
 
-def step_times(diagnosis: Diagnosis) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def device_times(diagnosis: Diagnosis) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """Return the busy time of the device in each recorded step; of a job on the host, what each step took after its batch came."""
     gaps, steps, job = diagnosis.idle_gaps, diagnosis.steps, diagnosis.job_steps
     has_device = isinstance(gaps, IdleGaps) and gaps.device != HOST_COMPUTE

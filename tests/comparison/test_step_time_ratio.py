@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from pipeline_lab.comparison.recorded_runs import describe_ratio
-from pipeline_lab.comparison.step_time import ComparedSteps, StepTimeRatio, common_basis, compare_step_times, step_times
+from pipeline_lab.comparison.step_time_ratio import (
+    ComparedSteps,
+    StepTimeRatio,
+    common_basis,
+    compare_step_times,
+    compared_steps,
+)
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from tests.support import results
@@ -100,7 +106,7 @@ def test_a_baseline_without_steps_is_named() -> None:
 def test_profiled_steps_and_the_warm_up_are_left_out_where_enough_remain() -> None:
     diagnosis = results.diagnosis()
     assert common_basis((diagnosis, diagnosis)) == "unprofiled"
-    found = step_times(diagnosis, "unprofiled")
+    found = compared_steps(diagnosis, "unprofiled")
     assert isinstance(found, ComparedSteps)
     assert len(found.times_ns) == 200 - 5 - 40
 
