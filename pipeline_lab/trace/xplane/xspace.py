@@ -157,11 +157,11 @@ def _fill(data: ByteArray, part: PlanePart, line: LineBytes, stride: int, column
     offsets = np.empty(-(-line.events // stride), np.int64)
     base_ns, row, at = part.base_ns(line.timestamp_ns), 0, line.begin
     while at < line.stop and row < line.events:
-        start, duration, name_index = (column[row : row + PIECE] for column in columns)
-        room, bounds = (start, duration, name_index), (at, line.stop)
+        piece, bounds = slice(row, row + PIECE), (at, line.stop)
+        room = (columns[0][piece], columns[1][piece], columns[2][piece])
         places = offsets[row // stride :]
         written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, room, places, stride)
-        if written < len(start) and end != line.stop:
+        if written < len(room[0]) and end != line.stop:
             raise DamagedError(end)
         if line.events > PIECE:
             release_pages(data, at, end)
