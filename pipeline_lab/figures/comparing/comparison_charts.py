@@ -172,7 +172,7 @@ def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1
     """Return an empty chart with one row per run, the first on top."""
     figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + ROW_HEIGHT * max(2, rows))
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    figure.update_layout(barmode="stack", dragmode=False, bargap=0.3)
+    figure.update_layout(barmode="stack", dragmode=False, bargap=0.3, legend_traceorder="normal")
     return figure
 
 

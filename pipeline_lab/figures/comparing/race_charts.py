@@ -65,14 +65,28 @@ def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
         f"A step takes {format_duration(step[slow] * NS_PER_MS)} in {labels[slow]}, "
         f"{format_duration(step[fast] * NS_PER_MS)} in {labels[fast]}.",
     )
+    figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
     waits_ns = [arm.wait_ns for arm in race.arms if not isinstance(arm.wait_ns, Unavailable)]
     if len(waits_ns) < len(step):
         add_bars(figure, labels, step, "step", "busy", mode)
+        _name_lengths(figure)
         return figure
     wait = np.array(waits_ns) / NS_PER_MS
     add_bars(figure, labels, wait, "waiting for the batch", "input_wait", mode)
     add_bars(figure, labels, step - wait, "training", "busy", mode)
+    _name_lengths(figure)
     return figure
+
+
+def _name_lengths(figure: go.Figure) -> None:
+    """Write the time of each part into its bar, where it has room."""
+    figure.update_traces(
+        texttemplate="<b>%{x:.3g} ms</b>",
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=0,
+        selector={"type": "bar"},
+    )
 
 
 def _excludes_anything(result: SequentialResult) -> bool:
