@@ -4,11 +4,20 @@ Results go to standard output, everything else to standard error. Exit codes: 0 
 traceback), 2 wrong usage.
 """
 
+import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line."""
-    from pipeline_lab.cli.application import build_app
+    """Run the command line; an interrupt ends it without a traceback, whenever it comes."""
+    try:
+        from pipeline_lab.cli.application import build_app
 
-    build_app(sys.argv[1:])()
+        build_app(sys.argv[1:])()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only show where the process was leaving
+
+
+INTERRUPTED = 130

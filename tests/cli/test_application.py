@@ -61,6 +61,16 @@ def test_the_module_is_the_command() -> None:
     assert ended.stderr == ""
 
 
+def test_an_interrupt_while_commands_are_loaded_is_no_traceback() -> None:
+    program = (
+        "import sys; from pipeline_lab.cli import application, main\n"
+        "def interrupted(words): raise KeyboardInterrupt\n"
+        "application.build_app = interrupted\nmain()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 def test_a_closed_pipe_is_no_traceback() -> None:
     command = f"{sys.executable} -m pipeline_lab options | true"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

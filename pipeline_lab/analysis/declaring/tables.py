@@ -167,10 +167,10 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
         return pa.nulls(rows, kind)
     if kind == pa.string():
         return _repeated(value, rows) if isinstance(value, str) else _strings(value)
-    values = np.full(rows, value) if np.ndim(value) == 0 else np.ma.asanyarray(value)
-    hidden = np.ma.getmaskarray(values)
-    validity = _pack(~hidden) if hidden.any() else None
-    content = np.ma.getdata(values)
+    values = np.full(rows, value) if np.ndim(value) == 0 else value
+    hidden = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
+    validity = _pack(~hidden) if hidden is not None and hidden.any() else None
+    content = np.asarray(np.ma.getdata(values))
     if kind == pa.bool_():
         return pa.Array.from_buffers(kind, rows, [validity, _pack(content.astype(np.bool_))])
     return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(np.ascontiguousarray(content, _NUMBERS[kind]))])

@@ -23,7 +23,7 @@ from pipeline_lab.analysis.diagnosis.fold import (
     read_stored,
     without_job,
 )
-from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_paths
 from pipeline_lab.analysis.diagnosis.later_epochs import measure_later
 from pipeline_lab.analysis.machine.job_load import other_cpu_percent
 from pipeline_lab.analysis.results import Diagnosis
@@ -120,7 +120,8 @@ class RunFold:
 
     def missing(self) -> list[Path]:
         """Return the trace files that were not analyzed yet, oldest window first."""
-        return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
+        known = set(map(str, chain(self._parts, self._unreadable)))
+        return [Path(path) for path in window_paths(self._folder) if path not in known]
 
     def add_new(self, progress: Progress | None = None, spread: TraceExecutor = in_turn) -> bool:
         """Analyze the windows that came since the last call; say whether there were any."""

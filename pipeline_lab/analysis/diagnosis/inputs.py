@@ -20,17 +20,23 @@ _ENDINGS = (".xplane.pb", ".xplane.pb.gz")
 
 def window_files(folder: RunFolder) -> list[Path]:
     """Return the trace files of a run, oldest window first; gzipped ones count."""
+    return list(map(Path, window_paths(folder)))
+
+
+def window_paths(folder: RunFolder) -> list[str]:
+    """Return what :func:`window_files` does as text: making paths takes longer than listing, and a run may have ten thousand."""
+    top = os.fspath(folder.profile)
     return [
-        window / name
-        for window in folder.windows()
-        for names in [_names_in(window)]
+        f"{top}/{window}/{name}"
+        for window in _names_in(top)
+        for names in [_names_in(f"{top}/{window}")]
         for ending in _ENDINGS
         for name in names
         if name.endswith(ending)
     ]
 
 
-def _names_in(folder: Path) -> list[str]:
+def _names_in(folder: str) -> list[str]:
     """Return what lies in a folder, sorted; of ten thousand windows, patterns would take seconds."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208

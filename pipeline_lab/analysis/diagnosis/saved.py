@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import platformdirs
 
-from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_files
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_paths
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
@@ -322,7 +322,7 @@ def digest_contents(path: Path) -> str:
     """Return a digest of names and contents of a diagnosis' inputs; unlike :func:`fingerprint` it reads them."""
     path = path.absolute()
     digest = hashlib.sha256()
-    for file in sorted(_inputs(path)):
+    for file in sorted(map(Path, _inputs(path))):
         with contextlib.suppress(OSError):
             digest.update(os.fsencode(f"\0{file.relative_to(path)}\0{file.stat().st_size}\0") + file.read_bytes())
     return digest.hexdigest()
@@ -333,12 +333,12 @@ def timeline_name(inputs: str) -> str:
     return _TIMELINE + inputs[:32]
 
 
-def _inputs(path: Path) -> list[Path]:
+def _inputs(path: Path) -> list[str | Path]:
     if is_run(path):
         folder = RunFolder(path)
         noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
         noted += [folder.written, folder.recipe, folder.events, folder.files]
-        return [*window_files(folder), *opened_files(folder), *(file for file in noted if file.exists())]
+        return [*window_paths(folder), *opened_files(folder), *(file for file in noted if file.exists())]
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
             return list(files_below(path, TraceReadError))
