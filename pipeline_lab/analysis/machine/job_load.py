@@ -16,11 +16,15 @@ from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
+from pipeline_lab.units import NS_PER_S
 
 NO_LOAD = (
     "The job's processor time is only known for runs of Pipeline Lab that were sampled while they made steps; launch a longer "
     "one with `pipeline-lab run`, or watch one for longer."
 )
+
+LONG_STEP_NS = NS_PER_S
+"""A step this long takes hardly more of the processor while it is recorded; where windows hold every step, such ones count."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class JobLoad:
 def measure_load(
     environment: Mapping[str, Any], written: WrittenPipeline | None, steps: pa.Table, resources: pa.Table
 ) -> JobLoad:
-    """Average what was sampled while steps ran that no profile window touched.
+    """Average what was sampled while steps ran that no profile window touched, or that are long.
 
     Args:
         environment: Of the run's record.
@@ -58,8 +62,10 @@ def measure_load(
     Raises:
         TraceIncompleteError: There is no such sample, or the record does not tell the cores.
     """
-    plain = plain_steps(steps)
     rows = divide_time(steps)
+    plain = plain_steps(steps)
+    if not plain.any():
+        plain = ~tables.bools(steps, "warmup") & (rows.step_ns >= LONG_STEP_NS)
     start_ns, length_ns = rows.start_ns[plain], rows.step_ns[plain]
     time_ns = tables.ints(resources, "time_ns")
     step = np.searchsorted(start_ns, time_ns, side="right") - 1

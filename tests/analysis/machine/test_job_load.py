@@ -48,6 +48,23 @@ def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
     assert (found.cores, found.pool_threads) == (2.0, 7)
 
 
+@pytest.mark.parametrize("length_ms", [400, 2000])
+def test_long_steps_tell_the_processor_time_also_where_windows_hold_all_of_them(length_ms: int):
+    """What recording adds to a step of seconds is little; of short ones it would be much of the number."""
+    rows = [{**step(number, window=number), "start_ns": number * length_ms * MS} for number in range(3)]
+    rows = [{**row, "end_ns": (number + 1) * length_ms * MS} for number, row in enumerate(rows)]
+    table = pa.Table.from_pylist(rows, schema=STEPS.schema)
+    resources = pa.Table.from_pylist(
+        [sample(length_ms // 2, 900, 0), sample(length_ms * 3 // 2, 10, 50)], schema=RESOURCES.schema
+    )
+    if length_ms < 1000:
+        with pytest.raises(TraceIncompleteError):
+            job_load.measure_load({"cores": 2.0}, None, table, resources)
+        return
+    found = job_load.measure_load({"cores": 2.0}, None, table, resources)
+    assert (found.cores_used, found.other_cores) == pytest.approx((0.1, 0.5))
+
+
 def test_samples_count_between_the_same_boundaries_as_the_steps_times():
     """The host requests step 1 at 100 ms; the device is done with step 0 at 180 ms, and with step 1 at 300 ms."""
     ready = {0: 180, 1: 300, 2: 400}
