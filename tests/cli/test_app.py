@@ -34,11 +34,16 @@ def test_the_app_is_served_from_any_folder(tmp_path: Path, port: int) -> None:
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as server:
         try:
             until(lambda: healthy(port) or server.poll() is not None, "the app answers")
             assert server.poll() is None
         finally:
-            server.send_signal(signal.SIGINT)
+            for _ in range(2):  # as people press Ctrl-C
+                server.send_signal(signal.SIGINT)
+        assert server.stderr is not None
+        told = server.stderr.read()
+    assert (server.returncode, "Traceback" in told, "FATAL" in told) == (130, False, False)
     assert not healthy(port)

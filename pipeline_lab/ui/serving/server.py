@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import threading
 import tomllib
 import traceback
@@ -50,7 +51,16 @@ def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = F
     if allow_code:
         os.environ[access.CODE_VARIABLE] = "1"
     app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)
-    app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
+    try:
+        app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
+    except KeyboardInterrupt:
+        # The server has ended. Threads that still import compiled code would abort an orderly exit.
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+
+INTERRUPTED = 130
+"""Exit code of a process that Ctrl-C ended, as shells have it."""
 
 
 def streamlit_config() -> dict[str, Any]:
