@@ -285,7 +285,7 @@ def fingerprint(path: Path) -> str:
     """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
     path = path.absolute()
     digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
-    for file in sorted(map(os.fspath, _inputs(path))):  # of ten thousand windows, comparing paths would take long
+    for file in sorted(map(str, _inputs(path))):  # of ten thousand windows, comparing paths would take long
         with contextlib.suppress(OSError):
             status = os.stat(file)  # noqa: PTH116
             digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
