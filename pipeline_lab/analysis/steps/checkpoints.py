@@ -19,11 +19,12 @@ NO_CHECKPOINT = (
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints that a job wrote between its steps, each from the call that writes it to its return.
+    """The checkpoints that a job wrote between its steps.
 
     Attributes:
         count: How many were written.
-        total_ns, longest_ns: Of the calls.
+        total_ns, longest_ns: Each from the call that writes it, or from the end of the steps that the device had still to do
+            then, to the call's return.
         job_ns: From the beginning of the first step to the end of the last.
     """
 
@@ -65,10 +66,21 @@ def measure_checkpoints(events: Sequence[Event], steps: pa.Table) -> Checkpoints
         raise TraceIncompleteError(NO_CHECKPOINT)
     begun, ended = int(tables.ints(steps, "start_ns")[0]), int(tables.ints(steps, "end_ns")[-1])
     spans = checkpoint_spans(events)
-    length = np.diff(spans[(spans[:, 0] >= begun) & (spans[:, 0] < ended)], axis=1)
-    if not len(length) or ended <= begun:
+    spans = spans[(spans[:, 0] >= begun) & (spans[:, 0] < ended)]
+    if not len(spans) or ended <= begun:
         raise TraceIncompleteError(NO_CHECKPOINT)
+    length = spans[:, 1] - np.clip(_ready_ns(steps, spans[:, 0]), spans[:, 0], spans[:, 1])
     return Checkpoints(len(length), int(length.sum()), int(length.max()), ended - begun)
+
+
+def _ready_ns(steps: pa.Table, when_ns: IntArray) -> IntArray:
+    """Return when the device had done the steps that were launched before each moment, as far as steps say; shape of it.
+
+    The values of the weights have to wait for them: that is the steps' time, not the checkpoint's.
+    """
+    last = np.searchsorted(tables.ints(steps, "start_ns"), when_ns) - 1
+    ready_ns = np.where(tables.valid(steps, "ready_ns"), tables.ints(steps, "ready_ns"), 0)
+    return ready_ns[last]
 
 
 def _to_json(found: Checkpoints) -> Document:

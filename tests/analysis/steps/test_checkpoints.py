@@ -25,6 +25,16 @@ def test_only_checkpoints_between_steps_count() -> None:
     assert found.percent == pytest.approx(15)
 
 
+def test_a_checkpoint_that_waits_for_steps_on_the_device_counts_from_their_end() -> None:
+    steps = _steps(10, 100 * MS)
+    begun = steps.column("start_ns")[0].as_py()
+    behind = pa.array([end + 30 * MS for end in steps.column("end_ns").to_pylist()], pa.int64())
+    steps = steps.set_column(steps.schema.get_field_index("ready_ns"), "ready_ns", behind)
+    spans = ((300, 350), (500, 520))
+    found = measure_checkpoints([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans], steps)
+    assert (found.count, found.total_ns, found.longest_ns) == (2, 20 * MS, 20 * MS)
+
+
 def test_a_job_without_checkpoints_has_no_number() -> None:
     with pytest.raises(TraceIncompleteError, match="No checkpoint was noted"):
         measure_checkpoints([], _steps(3, MS))
