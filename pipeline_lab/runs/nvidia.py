@@ -84,6 +84,16 @@ class Gpu:
         return self._ask("nvmlDeviceGetMemoryInfo", lambda found: int(found.total))
 
     @property
+    def others_bytes(self) -> int | None:
+        """Memory that other processes use. Where this one isn't listed, as in containers, nobody knows which are others."""
+
+        def sum_up(found: Any) -> int | None:
+            others = [each for each in found if each.pid != os.getpid()]
+            return sum(each.usedGpuMemory or 0 for each in others) if len(others) < len(found) else None
+
+        return self._ask("nvmlDeviceGetComputeRunningProcesses", sum_up)
+
+    @property
     def highest_mhz(self) -> int | None:
         """Highest clock of the multiprocessors."""
         return self._ask("nvmlDeviceGetMaxClockInfo", int, getattr(self._nvml, "NVML_CLOCK_SM", None))

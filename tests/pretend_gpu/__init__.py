@@ -116,6 +116,11 @@ def read_ledger(path: Path) -> list[Context]:
     return [row for row in rows if row.pid]
 
 
+def enter_other(path: Path, used_bytes: int) -> None:
+    """Let this process hold memory of the first GPU of a new ledger."""
+    path.write_bytes(_ROW.pack(os.getpid(), 0, used_bytes, used_bytes))
+
+
 def build(cache: Path) -> Path:
     """Compile both libraries, or find them compiled, and return their folder.
 

@@ -57,21 +57,26 @@ bool IsAmong(const std::string& op, const char* const (&patterns)[n]) {
   return std::any_of(patterns, patterns + n, [&](const char* pattern) { return Matches(op, pattern); });
 }
 
-// TensorFlow calls the allocator of a plug-in device PluggableDevice_0_bfc; traces of a GPU are known by GPU_0_bfc. The
-// name is private, but a private member may be named where a template is instantiated explicitly.
-template <std::string tsl::BFCAllocator::* kName>
-struct Renames {
-  friend void Rename(tsl::BFCAllocator& allocator, const std::string& name) { allocator.*kName = name; }
+// TensorFlow calls the allocator of a plug-in device PluggableDevice_0_bfc; traces of a GPU are known by GPU_0_bfc. Where
+// memory is short it waits 10 s for some to come back, which tests have no use for. Both are private, but a private member may
+// be named where a template is instantiated explicitly.
+using BfcOptions = tsl::BFCAllocator::Options;
+template <std::string tsl::BFCAllocator::* kName, const BfcOptions tsl::BFCAllocator::* kOptions>
+struct Changes {
+  friend void Change(tsl::BFCAllocator& allocator, const std::string& name) {
+    allocator.*kName = name;
+    const_cast<BfcOptions&>(allocator.*kOptions).allow_retry_on_failure = false;
+  }
 };
-void Rename(tsl::BFCAllocator& allocator, const std::string& name);
-template struct Renames<&tsl::BFCAllocator::name_>;
+void Change(tsl::BFCAllocator& allocator, const std::string& name);
+template struct Changes<&tsl::BFCAllocator::name_, &tsl::BFCAllocator::opts_>;
 
 void NameAllocatorAsCuda(Allocator* allocator) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   const std::string theirs = "PluggableDevice_", name = allocator->Name();
   auto* named = dynamic_cast<tsl::BFCAllocator*>(allocator);
-  if (named && name.rfind(theirs, 0) == 0) Rename(*named, "GPU_" + name.substr(theirs.size()));
+  if (named && name.rfind(theirs, 0) == 0) Change(*named, "GPU_" + name.substr(theirs.size()));
 }
 
 double Elements(const Tensor& tensor) { return static_cast<double>(tensor.NumElements()); }

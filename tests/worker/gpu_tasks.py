@@ -11,6 +11,7 @@ from tensorflow.python.eager import context
 
 from pipeline_lab.capture.sampler import GpuInUse, find_used
 from pipeline_lab.runs.nvidia import find_gpu, find_gpus
+from pipeline_lab.worker.job_process import load_quietly
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.device import choose_device
 from pipeline_lab.worker.probe import ON_GPU, make_step, measure
@@ -26,6 +27,11 @@ def choose(wish: Literal["auto", "cpu", "gpu"], replicas: int, *, is_used: bool 
     if is_used:
         tf.ones([1])
     return {**asdict(found), "visible": [gpu.name for gpu in tf.config.get_visible_devices("GPU")]}
+
+
+def load_as_spare() -> list[bool]:
+    """Load what a job needs, as a worker does before there is one; say whether that worked, and whether devices are in use."""
+    return [load_quietly(), context.context()._initialized]
 
 
 def read_gpu_of_script(chosen: int) -> dict[str, Any]:

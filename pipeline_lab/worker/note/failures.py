@@ -13,9 +13,10 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from pipeline_lab.errors import PipelineLabError, UserCodeError
+from pipeline_lab.runs.nvidia import Gpu, find_gpu, gpu_ordinal
 from pipeline_lab.runs.run_events import FailureEvent
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.units import NS_PER_S, format_duration
+from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 from pipeline_lab.worker.job_context import StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 
@@ -187,8 +188,21 @@ def _explain_allocation(message: str) -> str:
         return OUT_OF_MEMORY
     tensor = f"{kind} [{shape.replace(',', ', ')}]"
     return (
-        f"{device} ran out of memory at a tensor of {tensor}: use a smaller batch, smaller images or a lower precision."
+        f"{device} ran out of memory at a tensor of {tensor}: {_blame_others(find_gpu(gpu_ordinal(device)))}use a smaller "
+        "batch, smaller images or a lower precision."
     )
+
+
+OTHERS_SHARE = 0.1
+"""Of a GPU's memory: from here on, a job that lacks some is told that others hold it."""
+
+
+def _blame_others(gpu: Gpu) -> str:
+    """Say how much of a GPU's memory other processes hold, where that is known and much."""
+    total, others = gpu.total_bytes or 0, gpu.others_bytes or 0
+    if not total or others < OTHERS_SHARE * total:
+        return ""
+    return f"other processes hold {format_bytes(others)} of its {format_bytes(total)}; end them, or "
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -40,3 +40,10 @@ def test_each_replica_has_a_gpu_where_there_are_enough_and_the_others_are_left_a
     assert found["visible"] == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
     assert len(found["gpus"]) == 2
     assert [context.device for context in read_ledger(tmp_path / "ledger")] == [2, 1]
+
+
+def test_a_worker_that_waits_for_a_job_touches_no_gpu(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    """A job beside it has all of the memory."""
+    gpu = PretendGpu(ledger=tmp_path / "ledger")
+    assert ask_gpu("tests.worker.gpu_tasks:load_as_spare", gpu=gpu) == [True, False]
+    assert read_ledger(tmp_path / "ledger") == []
