@@ -36,6 +36,15 @@ def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
 
 
 @compiled
+def skip_varint(data: ByteArray, at: int, stop: int) -> int:
+    """Return the position after the number at ``at``."""
+    for position in range(at, min(at + 10, stop)):
+        if data[position] < 0x80:
+            return position + 1
+    return DAMAGED
+
+
+@compiled
 def read_fixed(data: ByteArray, at: int, width: int) -> int:
     """Return ``width`` little-endian bytes as int64; the caller has checked that they are there."""
     value = np.uint64(0)

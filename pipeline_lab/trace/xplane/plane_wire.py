@@ -13,6 +13,7 @@ from pipeline_lab.trace.wire import (
     is_short_chunk,
     read_field,
     read_varint,
+    skip_varint,
 )
 
 # First bytes of an XLine's events and of an XEvent's fields.
@@ -258,6 +259,11 @@ def find_stat(data: ByteArray, begin: int, stop: int, field: int, wanted: Int64A
     while at < stop:
         if is_short_chunk(data, at, stop, field << 3 | CHUNK):
             number, wire, value, after = field, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+        elif 8 <= data[at] < 0x80 and data[at] & 7 == VARINT:  # id, offset and duration of an event, or the like
+            at = skip_varint(data, at + 1, stop)
+            if at < 0:
+                break
+            continue
         else:
             number, wire, value, after = read_field(data, at, stop)
             if after < 0:
@@ -324,13 +330,12 @@ def find_event_stats(
             row = rows[k] - rows[k] % stride
             at = offsets[row // stride]
         while at < stop:
-            if row < rows[k] and is_short_chunk(data, at, stop, EVENT_TAG):
-                row += 1
-                at += 2 + data[at + 1]
-                continue
-            number, wire, value, after = read_field(data, at, stop)
-            if after < 0:
-                return
+            if is_short_chunk(data, at, stop, EVENT_TAG):
+                number, wire, value, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+            else:
+                number, wire, value, after = read_field(data, at, stop)
+                if after < 0:
+                    return
             if number == 4 and wire == CHUNK:
                 if row == rows[k]:
                     kinds[k], values[k, 0], values[k, 1] = find_stat(data, after - value, after, 4, wanted)
