@@ -237,6 +237,16 @@ extern "C" __attribute__((visibility("default"))) int64_t PretendGpuCopiesToHost
   return pretend_gpu::copies_to_host;
 }
 
+// How long the device worked by its own clock since the process began, copies from and to the host left out; and how long
+// it took copies from the host.
+extern "C" __attribute__((visibility("default"))) int64_t PretendGpuWorkNs() {
+  using namespace pretend_gpu;
+  return WorkNs(Work::kKernel) + WorkNs(Work::kCopyOnDevice) + WorkNs(Work::kFill);
+}
+extern "C" __attribute__((visibility("default"))) int64_t PretendGpuCopiesToDeviceNs() {
+  return pretend_gpu::WorkNs(pretend_gpu::Work::kCopyToDevice);
+}
+
 extern "C" __attribute__((visibility("default"))) void SE_InitPlugin(SE_PlatformRegistrationParams* params,
                                                                      TF_Status* status) {
   using namespace pretend_gpu;

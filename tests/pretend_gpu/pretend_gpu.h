@@ -38,7 +38,7 @@ struct Device {
 
 // A piece of work of a stream.
 struct Work {
-  enum Kind { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill };
+  enum Kind { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kKinds };
 
   Kind kind;
   std::string name;  // of a kernel
@@ -60,6 +60,9 @@ int64_t CopyNs(uint64_t bytes, double gbps);
 
 // Append work to a stream: it begins when the work before it has ended.
 void Launch(SP_Stream stream, int64_t duration_ns, Work work);
+
+// How long all work of a kind has taken that was launched since the process began.
+int64_t WorkNs(Work::Kind kind);
 
 // When everything that was launched on a device, or on all of them, will have ended.
 int64_t DoneNs(const Device* device = nullptr);

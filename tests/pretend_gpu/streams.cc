@@ -46,6 +46,7 @@ struct Shared {
   bool is_tracing = false;
   std::vector<TracedWork> trace;
   uint64_t launches = 0;
+  int64_t work_ns[Work::kKinds] = {};
 };
 
 Shared& GetShared() {
@@ -75,6 +76,7 @@ void Launch(SP_Stream stream, int64_t duration_ns, Work work) {
     Shared& shared = GetShared();
     std::lock_guard<std::mutex> lock(shared.mutex);
     ++shared.launches;
+    shared.work_ns[work.kind] += duration_ns;
     if (shared.is_tracing) {
       int thread = static_cast<int>(syscall(SYS_gettid));
       shared.trace.push_back({std::move(work), stream->device->ordinal, stream->id, launch_ns, start_ns, end_ns, thread,
@@ -82,6 +84,12 @@ void Launch(SP_Stream stream, int64_t duration_ns, Work work) {
     }
   }
   SleepUntil(GetSettings().waits_for_kernels ? end_ns : room_ns);
+}
+
+int64_t WorkNs(Work::Kind kind) {
+  Shared& shared = GetShared();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  return shared.work_ns[kind];
 }
 
 int64_t DoneNs(const Device* device) {
