@@ -61,6 +61,19 @@ def test_a_loop_that_never_waits_for_its_gpu_is_told_by_what_the_gpu_does(ask_gp
     assert diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND
 
 
+def test_a_gpu_that_the_profiler_may_not_look_at_is_told_with_the_profilers_own_words(
+    ask_gpu: AskGpu, tmp_path: Path
+) -> None:
+    refused = "Insufficient privilege to run libcupti (you need root permission)."
+    gpu = PretendGpu(has_trace=False, profiler_error=refused, profiler_warning="GPU events dropped: 7")
+    assert not any(ask_gpu("tests.worker.train.gpu_training:products_in_windows", gpu=gpu, store=str(tmp_path)))
+    (record,) = RunStore(tmp_path).runs()
+    told = {one.kind: one.sentence for one in analyze(RunStore(tmp_path).folder(record.id).path).findings}
+    assert "holds nothing of its work" in told["device-plane-missing"]
+    assert told["profiler-error"].startswith(f"The profiler reports an error: {refused} Let the profiler use CUPTI:")
+    assert "GPU events dropped" in told["profiler-warning"]
+
+
 def test_between_windows_fit_waits_for_its_gpu_as_often_as_without_them(ask_gpu: AskGpu, tmp_path: Path) -> None:
     plain, with_windows = ask_gpu("tests.capture.gpu_tasks:copies_of_fit", store=str(tmp_path))
     assert plain > 0

@@ -1,5 +1,6 @@
 """The course of a training: everything around each call of its steps, evaluation passes, and the plain loop that makes the calls."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -41,6 +42,8 @@ class Course:
 
     Attributes:
         needs_new_pipeline: The training continues with a rebuilt pipeline.
+        writes_later: What is recorded of a call is written by :meth:`write`, for loops that wait for the device at every step: it
+            idles as long as the training thread does anything else before the next call.
     """
 
     def __init__(
@@ -59,7 +62,8 @@ class Course:
         self._memory = ResidentMemory()
         self._step = 0
         self._away_since_ns: int | None = None
-        self.needs_new_pipeline = False
+        self._unwritten: list[Callable[[], None]] = []
+        self.needs_new_pipeline = self.writes_later = False
 
     @property
     def steps(self) -> int:
@@ -91,17 +95,23 @@ class Course:
 
     def record(self, taken: Sequence[TakenStep]) -> None:
         """Write the rows of a call's steps."""
-        window, rss_bytes = self._windows.number, self._memory.read_bytes()
-        for step, one in enumerate(taken, self._step):
-            is_warmup = step < self._training.warmup_steps
-            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._take_pause_ns(one)), one)
+        self._unwritten.append(functools.partial(self._write_rows, self._step, self._windows.number, taken))
+        if not self.writes_later:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has not been written of the calls so far."""
+        due, self._unwritten = self._unwritten, []
+        for write in due:
+            write()
 
     def finish_call(self, taken: Sequence[TakenStep]) -> None:
         """Advance past a call; does nothing where the data ended before its first step."""
         if not taken:
             return
-        for step, one in enumerate(taken, self._step):
-            self._recorder.record_samples(step, one.batch)
+        self._unwritten.append(functools.partial(self._write_samples, self._step, taken))
+        if not self.writes_later:
+            self.write()
         first, self._step = self._step, self._step + len(taken)
         self._after_steps(first, self._step - 1)
         self._windows.after_step(self._step - 1)
@@ -114,9 +124,20 @@ class Course:
         """Continue: the pipeline has been rebuilt."""
         self.needs_new_pipeline = False
 
+    def _write_rows(self, first: int, window: int, taken: Sequence[TakenStep]) -> None:
+        rss_bytes = self._memory.read_bytes()
+        for step, one in enumerate(taken, first):
+            is_warmup = step < self._training.warmup_steps
+            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._take_pause_ns(one)), one)
+
+    def _write_samples(self, first: int, taken: Sequence[TakenStep]) -> None:
+        for step, one in enumerate(taken, first):
+            self._recorder.record_samples(step, one.batch)
+
     def _pause_to_evaluate(self) -> None:
         """Evaluate, outside of all windows."""
         self._windows.interrupt()
+        self.write()
         self._recorder.catch_up()
         self._away_since_ns = self._job.clock.now_ns()
         if not self._job.stop.is_set:

@@ -4,6 +4,7 @@ import itertools
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -11,17 +12,21 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
 from pipeline_lab.capture.profile_windows import ProfileWindows
 from pipeline_lab.options.run_options import read_options
+from pipeline_lab.runs.nvidia import Gpu
 from pipeline_lab.worker.calibrate import time_step
 from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.race.blocks import Arm, LoadMeter
+from pipeline_lab.worker.race.buffers import Buffers
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_results import ResultReader
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.train.course import Course
+from pipeline_lab.worker.train.course import Course, EvaluationPasses
 from pipeline_lab.worker.train.loops import make_loop, make_steps
 from pipeline_lab.worker.train.placement import PlacedTrainer, place
-from pipeline_lab.worker.train.training_steps import Batch, PythonSteps
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, Trainer
+from pipeline_lab.worker.training_session import CheckpointWriter
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from tests.worker.fakes import make_job
 
@@ -44,6 +49,26 @@ class OneProduct(PlacedTrainer):
         return self.number.assign_add(1.0) + 0.0 * product[0, 0], product[0, 1]
 
 
+class _WithoutNccl(tf.distribute.MirroredStrategy):  # type: ignore[misc]  # TensorFlow has no types
+    def __init__(self, devices: list[str]) -> None:
+        super().__init__(devices, tf.distribute.ReductionToOneDevice())
+
+
+class OneProductEach(PlacedTrainer):
+    """Multiplies each replica's part of a batch with weights that stay; the replicas' numbers meet without NCCL."""
+
+    def __init__(self, replicas: int) -> None:
+        with mock.patch.object(tf.distribute, "MirroredStrategy", _WithoutNccl):
+            super().__init__(place(replicas, is_gpu=True), self._multiply, self._multiply)
+
+    def weights(self) -> list[Any]:
+        return []
+
+    def _multiply(self, batch: Batch) -> tuple[Any, Any]:
+        product = tf.linalg.matmul(batch["values"], tf.ones([SIDE, SIDE]))
+        return product[0, 0], product[0, 1]
+
+
 def _batches(on_device: bool) -> Any:
     ids = tf.data.Dataset.range(1_000).batch(EXAMPLES)
     payload = tf.zeros([EXAMPLES, SIDE], tf.uint8)
@@ -53,20 +78,52 @@ def _batches(on_device: bool) -> Any:
     return batches.prefetch(2)
 
 
-def train(folder: str, options: str, on_device: bool = False, is_synthetic: bool = False) -> str:
+def train(
+    folder: str, options: str, on_device: bool = False, is_synthetic: bool = False, is_mirrored: bool = False
+) -> str:
     """Train on the GPU as a job does, one product a step or the synthetic workload; return the folder of the run."""
     job = make_job(Path(folder), read_options(options))
-    trainer = make_trainer(job.options, is_gpu=True) if is_synthetic else OneProduct()
+    training = job.options.training
+    if is_mirrored:
+        trainer: Trainer = OneProductEach(2)
+    else:
+        trainer = make_trainer(job.options, is_gpu=True) if is_synthetic else OneProduct()
     recorder = StepRecorder(job, trainer, is_asynchronous=True, has_ids=True)
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock), job.log
     )
-    course = Course(job, windows, recorder, mark_step)
+    checkpoints = CheckpointWriter(trainer, job.folder.scratch, training.checkpoint_every, job.log, job.clock)
+    evaluation = EvaluationPasses(job, trainer, lambda: _batches(on_device), None, 0, is_asynchronous=True)
+    course = Course(job, windows, recorder, mark_step, checkpoints.after_steps, evaluation.run)
     steps = make_steps(job, trainer, is_asynchronous=True)
-    make_loop(job, trainer, steps, course).run(_batches(on_device), lambda _: None)
+    make_loop(job, trainer, steps, course).run(trainer.distribute(_batches(on_device)), lambda _: None)
     windows.finish()
     recorder.close()
     return str(job.folder.path)
+
+
+def run_block(folder: str, options: str, steps: int) -> dict[str, Any]:
+    """Run a block of an arm of a race; return the folder of the run, and when the block began and ended, ns."""
+    job, trainer = make_job(Path(folder), read_options(options)), OneProduct()
+    recorder, batches = StepRecorder(job, trainer, is_asynchronous=True, has_ids=True), iter(_batches(on_device=False))
+    arm = Arm(job, trainer, PythonSteps(trainer, job.clock), recorder, batches, Buffers(batches))
+    next(batches)  # of a pipeline that has not run yet nothing is known
+    block = arm.run_block(steps, LoadMeter(Gpu()))
+    recorder.close()
+    return {"folder": str(job.folder.path), "start_ns": block.start_ns, "end_ns": block.start_ns + block.wall_ns}
+
+
+def fit(folder: str, options: str) -> dict[str, Any]:
+    """Train by Keras' ``fit``; return the folder of the run, and when the row of each step was written, ns."""
+    written: list[int] = []
+    record = StepRecorder.record
+
+    def note_and_record(self: StepRecorder, *arguments: Any) -> None:
+        written.append(time.time_ns())
+        record(self, *arguments)
+
+    with mock.patch.object(StepRecorder, "record", note_and_record):
+        return {"folder": train(folder, options), "written_ns": written}
 
 
 def time_steps() -> float:

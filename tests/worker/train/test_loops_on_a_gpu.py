@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
 from pipeline_lab.analysis.steps.job_steps import divide_time
 from pipeline_lab.options.run_options import set_options
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
+from pipeline_lab.worker.race.resting import LEAD_STEPS
 from tests.conftest import AskGpu
-from tests.pretend_gpu import PretendGpu
+from tests.pretend_gpu import PretendGpu, read_ledger
 from tests.support.patience import unless_late
 from tests.support.presets import SYNTHETIC
 
@@ -86,6 +89,44 @@ def test_the_next_call_of_a_graph_is_made_while_the_device_has_the_last_step_to_
     assert steps["loss"].to_pylist() == [1, 2, 3, 4, 5, 6]
 
 
+def test_replicas_train_on_two_gpus_and_their_batches_are_recorded_in_order(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    gpu = PretendGpu(count=2, ledger=tmp_path / "ledger")
+    folder = _train(ask_gpu, tmp_path, gpu=gpu, is_mirrored=True)
+    assert {context.device for context in read_ledger(tmp_path / "ledger") if context.peak_bytes} == {0, 1}
+    steps = read_table(folder.steps, STEPS)
+    assert read_table(folder.samples, SAMPLES)["record"].to_pylist() == list(range(24))
+    assert steps["loss"].to_pylist() == [8] * 6
+
+
+@unless_late
+def test_checkpoints_and_evaluations_begin_when_the_device_is_done_and_are_no_part_of_a_step(
+    ask_gpu: AskGpu, tmp_path: Path
+) -> None:
+    settings = {"checkpoint_every": 3, "evaluate_every": 5, "evaluate_steps": 2, "evaluation": "keep"}
+    folder = _train(ask_gpu, tmp_path, *((f"training.{name}", str(value)) for name, value in settings.items()))
+    steps, events = read_table(folder.steps, STEPS), list(read_events(folder.events))
+    (evaluated,) = (event for event in events if isinstance(event, EvaluationEvent))
+    rows, ready = divide_time(steps), steps["ready_ns"].to_numpy()
+    assert ready[4] <= evaluated.started_ns
+    assert evaluated.ended_ns <= rows.start_ns[5]
+    assert np.mean(rows.step_ns[1:]) == pytest.approx(STEP_NS, rel=0.5), "the pass lies between the rows"
+    called = next(event for event in events if isinstance(event, CheckpointEvent))
+    assert called.ended_ns - called.started_ns > STEP_NS / 2, "the weights are there when their steps are done"
+    assert measure_checkpoints(events, steps).total_ns < STEP_NS / 2
+
+
+@unless_late
+def test_a_block_of_a_race_holds_its_own_steps_and_no_others(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    options = set_options(SYNTHETIC.options, SHORT).model_dump_json()
+    block = ask_gpu(f"{TASKS}:run_block", gpu=SLOW, folder=str(tmp_path), options=options, steps=4)
+    steps = read_table(RunFolder(Path(block["folder"])).steps, STEPS)
+    request, ready = (steps[name].to_numpy() for name in ("start_ns", "ready_ns"))
+    assert ready[LEAD_STEPS - 1] <= block["start_ns"] <= request[LEAD_STEPS]
+    assert ready[-1] <= block["end_ns"]
+    assert (request[LEAD_STEPS + 1 :] < ready[LEAD_STEPS:-1]).any(), "inside, the host is ahead of the device"
+    assert block["end_ns"] - block["start_ns"] == pytest.approx(4 * STEP_NS, rel=0.4)
+
+
 @unless_late
 def test_calibration_times_the_step_as_training_does(ask_gpu: AskGpu) -> None:
     assert ask_gpu(f"{TASKS}:time_steps", gpu=SLOW) == pytest.approx(STEP_NS, rel=0.5)
@@ -99,3 +140,18 @@ def test_windows_of_a_loop_that_never_waits_hold_whole_steps(ask_gpu: AskGpu, tm
 
 def test_settling_before_the_script_uses_devices_touches_none(ask_gpu: AskGpu) -> None:
     assert ask_gpu(f"{TASKS}:use_devices") == [False, False, True]
+
+
+@unless_late
+def test_fit_has_launched_its_step_when_the_step_before_is_written(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    options = set_options(SYNTHETIC.options, [*SHORT, ("training.loop", "keras_fit")]).model_dump_json()
+    found = ask_gpu(f"{TASKS}:fit", gpu=SLOW, folder=str(tmp_path), options=options)
+    folder, written = RunFolder(Path(found["folder"])), np.array(found["written_ns"])
+    steps = read_table(folder.steps, STEPS)
+    request, ready = (steps[name].to_numpy() for name in ("start_ns", "ready_ns"))
+    assert (request[2:] < written[1:-1]).all()
+    assert (written[1:-1] < ready[2:]).all(), "the device works meanwhile"
+    assert steps["loss"].to_pylist() == [1, 2, 3, 4, 5, 6]
+    assert read_table(folder.samples, SAMPLES)["record"].to_pylist() == list(range(24))
+    rows = divide_time(steps)
+    assert np.mean(rows.compute_ns[2:]) == pytest.approx(STEP_NS, rel=0.5)
