@@ -65,6 +65,6 @@ def test_a_prediction_is_raced(server, made, page):
 
 def test_the_verdicts_button_brings_the_changes_into_view(server, made, page):
     visit(page, f"{server.url}/run?run={made.id}")
-    page.get_by_role("button", name="View and race each change").click()
+    page.locator(".st-key-try-suggestions button").click()
     expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true")
     page.wait_for_function("document.querySelector('.st-key-sections').getBoundingClientRect().top < 120")
