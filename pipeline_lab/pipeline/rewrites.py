@@ -133,18 +133,17 @@ def _parallel_python(chain: Chain) -> Iterator[RewritePlace]:
         is_parallel = call.arguments.get("num_parallel_calls") is not None
         if call.method != "map" or not call.python or others or is_parallel or _pool(chain) is not None:
             continue
-        if chain.calls[-1].is_direct:
-            yield RewritePlace(
-                call,
-                (
-                    SetArgument(call.number, "num_parallel_calls", WAITING_CALLS),
-                    Insert(chain.calls[-1].number, "with_options", {THREADS: WAITING_CALLS}),
-                ),
-                f"Let {WAITING_CALLS} calls of the Python in {said_at(call)} run at once, in as many threads.",
-                (
-                    "Only calls that wait get faster. They run in several Python threads; their function must not change what they share.",
-                ),
-            )
+        yield RewritePlace(
+            call,
+            (
+                SetArgument(call.number, "num_parallel_calls", WAITING_CALLS),
+                Insert(chain.direct[-1].number, "with_options", {THREADS: WAITING_CALLS}),
+            ),
+            f"Let {WAITING_CALLS} calls of the Python in {said_at(call)} run at once, in as many threads.",
+            (
+                "Only calls that wait get faster. They run in several Python threads; their function must not change what they share.",
+            ),
+        )
 
 
 def _pool(chain: Chain) -> int | None:
@@ -154,13 +153,13 @@ def _pool(chain: Chain) -> int | None:
 def _wider_pool(chain: Chain) -> Iterator[RewritePlace]:
     asked = [call.arguments.get("num_parallel_calls") for call in chain.direct if call.method in ("map", "batch")]
     most = max((each for each in asked if isinstance(each, int)), default=0)
-    if most > 1 and _pool(chain) is None and chain.calls[-1].is_direct:
+    if most > 1 and _pool(chain) is None:
         yield place_pool(chain, most)
 
 
 def place_pool(chain: Chain, threads: int) -> RewritePlace:
     """Give the pipeline behind a use a pool of its own, of so many threads."""
-    last = chain.calls[-1]
+    last = (chain.direct or chain.calls)[-1]  # options hold for the whole pipeline, also what a library adds to it
     return RewritePlace(
         last,
         (Insert(last.number, "with_options", {THREADS: threads}),),

@@ -177,6 +177,9 @@ def test_a_pool_gets_as_many_threads_as_calls_run_at_once() -> None:
         text.replace("ds =", f"{POOL.format(8)}ds =").replace(".batch(2)", ".batch(2).with_options(pool_options)")
     )
     assert parse_change(recipe, change.request) == change
+    handed_on = DatasetCall(4, "experimental_distribute_dataset", {}, (3,), is_direct=False)
+    distributed = replace(recipe, calls=(*recipe.calls, handed_on), uses=(replace(recipe.uses[0], call=4),))
+    assert [each.edits for each in find_changes(distributed) if each.rewrite == "pool"] == [change.edits]
     own = replace(recipe, uses=(replace(recipe.uses[0], pool_threads=2),))
     assert not [change for change in find_changes(own) if change.rewrite == "pool"], "the script has chosen"
     with pytest.raises(OptionsError, match="1 or more"):
