@@ -157,6 +157,7 @@ def time_parts(path: str) -> dict[str, Any]:
     from pipeline_lab.worker.note.event_log import Clock, EventLog
     from pipeline_lab.worker.prepare.device import choose_device
     from pipeline_lab.worker.prepare.job_pipeline import JobData, find_files, open_pipeline
+    from pipeline_lab.worker.race.blocks import count_epoch_batches
     from pipeline_lab.worker.record.profiler import wait_for_devices
     from pipeline_lab.worker.train.loops import make_steps
     from pipeline_lab.worker.workloads.data_and_step import find_tables, make_trainer
@@ -204,8 +205,9 @@ def time_parts(path: str) -> dict[str, Any]:
             job.pause()
             return steps.per_call
 
-        warmed = 0
-        while warmed < options.training.warmup_steps and (taken := train()):
+        warmed, records = 0, [file.records for file in files]
+        first_epoch = count_epoch_batches(options, None if None in records else sum(filter(None, records)))
+        while warmed < max(options.training.warmup_steps, first_epoch) and (taken := train()):
             warmed += taken
         fed = time_calls(train)
         held = device.hold(next(alone))
