@@ -93,8 +93,8 @@ def test_a_run_is_found_chosen_and_opened(server, recorded, page):
     page.get_by_placeholder("name, state, preset or tag").fill(f"failed {recorded.failed.id}")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 run in")).to_be_visible()
-    choose_row(page, 1, page.get_by_role("button", name="Open"))
-    page.get_by_role("button", name="Open").click()
+    choose_row(page, 1, page.get_by_role("button", name="Open", exact=True))
+    page.get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
     page.wait_for_url(re.compile(f"run={recorded.failed.id}"))
 
