@@ -32,6 +32,11 @@ def click_until(page: Page, has_led: Callable[[], bool], find_place: Callable[[]
     until(has_led, "the click has led to something", click)
 
 
+def open_button(page: Page) -> Locator:
+    """Return the button that opens the chosen run; that of a menu is called "Open" too."""
+    return page.get_by_test_id("stBaseButton-primary").filter(has_text="Open")
+
+
 def choose_row(page: Page, row: int, leads_to: Locator) -> None:
     """Choose a row of the page's first table, the first being 1, until what that leads to is in view."""
     table = page.get_by_test_id("stDataFrame").first

@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.acting import choose_row
+from tests.browser.acting import choose_row, open_button
 from tests.browser.conftest import (
     BACKGROUNDS,
     check_accessible,
@@ -93,8 +93,8 @@ def test_a_run_is_found_chosen_and_opened(server, recorded, page):
     page.get_by_placeholder("name, state, preset or tag").fill(f"failed {recorded.failed.id}")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 run in")).to_be_visible()
-    choose_row(page, 1, page.get_by_role("button", name="Open", exact=True))
-    page.get_by_role("button", name="Open", exact=True).click()
+    choose_row(page, 1, open_button(page))
+    open_button(page).click()
     expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
     page.wait_for_url(re.compile(f"run={recorded.failed.id}"))
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.acting import choose_row
+from tests.browser.acting import choose_row, open_button
 from tests.browser.conftest import BACKGROUNDS, check_look, settle, shoot, shoot_view, visit, visit_in_every_look
 from tests.browser.test_jobs import finish, run_id_of
 from tests.support.run_folders import set_state
@@ -98,7 +98,7 @@ def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
 def test_runs_that_are_chosen_are_compared(server, page):
     visit(page, f"{server.url}/runs?search={TAG}")
     compare = page.get_by_role("button", name="Compare 2 runs")
-    for row, leads_to in ((1, page.get_by_role("button", name="Open", exact=True)), (2, compare)):
+    for row, leads_to in ((1, open_button(page)), (2, compare)):
         choose_row(page, row, leads_to)
     compare.click()
     expect(page.get_by_role("heading", name="How do runs differ?", level=1)).to_be_visible()
