@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import tomllib
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import streamlit as st
@@ -34,6 +36,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     if visitors.token() and not access.is_local():
         host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
         print(f"Open http://{host}:{port}/?token={visitors.token()}", flush=True)  # noqa: T201
+    _let_a_second_interrupt_end_at_once()
     yield
 
 
@@ -51,16 +54,31 @@ def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = F
     if allow_code:
         os.environ[access.CODE_VARIABLE] = "1"
     app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)
-    try:
-        app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
-    except KeyboardInterrupt:
-        # The server has ended. Threads that still import compiled code would abort an orderly exit.
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
+    signal.signal(signal.SIGINT, _end)  # the server takes interrupts while it runs and hands them on when it has ended
+    app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
 
 
 INTERRUPTED = 130
 """Exit code of a process that Ctrl-C ended, as shells have it."""
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """End this process at once: threads that still import compiled code would abort an orderly exit."""
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
+def _let_a_second_interrupt_end_at_once() -> None:
+    """End without the traceback that the server prints where it cuts short its own orderly end."""
+    server_ends = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(server_ends):
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, _end)
+        server_ends(number, frame)
+
+    signal.signal(signal.SIGINT, interrupted)
 
 
 def streamlit_config() -> dict[str, Any]:
