@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import sys
 import threading
 import tomllib
 import traceback
@@ -64,7 +63,6 @@ INTERRUPTED = 130
 
 def _end(_number: int, _frame: FrameType | None) -> None:
     """End this process at once: threads that still import compiled code would abort an orderly exit."""
-    sys.stdout.flush()
     os._exit(INTERRUPTED)
 
 
