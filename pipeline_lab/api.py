@@ -349,7 +349,7 @@ def open_trace(run: AnyRun, *, store: AnyStore = None) -> "Trace":
         >>> trace.host_plane.name
         '/host:CPU'
     """
-    from pipeline_lab.trace.sources import open_trace as read_trace
+    from pipeline_lab.trace.sources import read_trace
 
     return read_trace(_find_path(run, store))
 

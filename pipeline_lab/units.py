@@ -3,6 +3,8 @@
 Inside the package times are int64 nanoseconds and sizes are bytes.
 """
 
+import re
+
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
@@ -10,6 +12,11 @@ BYTES_PER_MB = 1_000_000
 
 _TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"), (1, "ns"))
 _SIZE_STEPS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+NO_BREAK_SPACE = "\u00a0"
+_UNITS = "|".join([*(unit for _, unit in (*_TIME_STEPS, *_SIZE_STEPS)), "h", "min", "%"])
+_INSIDE_QUANTITY = re.compile(
+    rf"(?<=\d) (?=(?:{_UNITS})(?!\w))|(?<=\d h) (?=\d\d min)|(?<=\d min) (?=\d\d s)|(?<=[<>≈±]) (?=\d)"
+)
 
 
 def format_duration(duration_ns: float) -> str:
@@ -55,6 +62,14 @@ def format_count(count: float) -> str:
 def write_number(value: float) -> str:
     """Write a number with three significant digits, thousands separated."""
     return f"{value:,.0f}" if abs(value) >= 100 else _significant(value)
+
+
+def keep_together(text: str) -> str:
+    """Return text in which no line ends between a number and its unit: for what a browser lays out.
+
+    What scripts may read, such as JSON, CSV and the terminal, keeps plain spaces.
+    """
+    return _INSIDE_QUANTITY.sub(NO_BREAK_SPACE, text)
 
 
 def _format_scaled(value: float, steps: tuple[tuple[int, str], ...]) -> str:

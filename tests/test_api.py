@@ -102,12 +102,14 @@ def test_every_kind_of_run_is_diagnosed_and_compared(tmp_path: Path) -> None:
 def test_every_kind_of_job_runs_in_every_kind_of_store(here: Path) -> None:
     first = run(SYNTHETIC.options, RunStore(here / "one"))
     (here / "mine.json").write_text(SYNTHETIC.options.to_json())
-    again = [run(job, store="one") for job in ("synthetic", "mine.json", first, first.record, first.id, first.path)]
+    RunStore(here / "one").rename(first.id, "my first")
+    jobs = ("my first", "latest", "synthetic", "mine.json", first, first.record, first.id, first.path)
+    again = [run(job, store="one") for job in jobs]
     assert {each.record.status.state for each in again} == {RunState.DONE}
-    assert {each.record.name for each in again} >= {first.record.name}
-    assert len(RunStore(here / "one").runs()) == 7
+    assert [each.record.name for each in again][:2] == ["my first", "my first"]
+    assert len(RunStore(here / "one").runs()) == 1 + len(jobs)
     found = race(first, "synthetic", store=Path("one"), pairs=6)
-    assert found.options.arm_names == ("synthetic (A)", "synthetic (B)")
+    assert found.options.arm_names == ("my first", "synthetic")
 
 
 WRONG = [5, None, b"run", object(), ["sample-baseline"], {"id": "sample-baseline"}]
@@ -155,6 +157,15 @@ def test_what_holds_several_runs_is_refused_in_one_sentence(tmp_path: Path) -> N
         lambda: analyze("no-such-run"),
         lambda: analyze("sample-baseline-2", store="/no/such/folder"),
         lambda: open_trace("sample-optimised-2"),
+        lambda: run("latest", store="empty"),
+        lambda: race("latest", "baseline", store="empty"),
+        lambda: analyze("latest", store=RunStore(Path("empty"))),
+        lambda: run("x" * 5000),
+        lambda: run("host.xplane.pb"),
+        lambda: run("baseline", store="x" * 300),
+        lambda: run("baseline", store="a\0b"),
+        lambda: analyze("host.xplane.pb", store="x" * 300),
+        lambda: analyze(""),
     ],
 )
 def test_what_cannot_be_ends_in_one_sentence(attempt: Callable[[], object]) -> None:

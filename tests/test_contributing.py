@@ -102,6 +102,7 @@ def failures(grown: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_added_by_the_guide_appears(kind: str, failures: dict[str, str]) -> None:
     assert failures.get(kind, "") == ""

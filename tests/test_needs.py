@@ -35,6 +35,7 @@ def left_out(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.startswith("Left out")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [0, 1])
 def test_what_needs_a_missing_browser_is_left_out_and_told_once(session: pytest.Pytester, processes: int) -> None:
     result = session.runpytest_inprocess(f"--numprocesses={processes}", "--dist=loadgroup")
@@ -49,6 +50,7 @@ def test_what_was_not_chosen_is_not_left_out(session: pytest.Pytester) -> None:
     assert not left_out(result)
 
 
+@pytest.mark.slow
 def test_a_missing_browser_is_a_failure_in_ci(session: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     result = session.runpytest_inprocess()

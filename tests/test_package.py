@@ -33,16 +33,19 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("from pipeline_lab import analyze, compare, explain, open_trace, race, run, tune") == set()
 
 
+@pytest.mark.slow
 def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
     help_of = "from pipeline_lab.cli import main\nsys.argv[1:] = {!r}\ntry: main()\nexcept SystemExit: pass"
     assert loaded_by(help_of.format(["--help"])) == set()
     assert loaded_by(help_of.format(["run", "--help"])) <= {"pydantic"}  # Typer's own doing
 
 
+@pytest.mark.slow
 def test_launching_needs_no_tensorflow() -> None:
     assert loaded_by("from pipeline_lab.runs.launch.launcher import launch") == {"pydantic"}
 
 
+@pytest.mark.slow
 def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
     loaded = (
         "from pipeline_lab.runs.store import find_path\nfrom pipeline_lab.analysis.diagnosis.diagnose import diagnose"
@@ -50,6 +53,7 @@ def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
     assert loaded_by(loaded) == {"numpy", "pyarrow"}
 
 
+@pytest.mark.slow
 def test_the_command_that_diagnoses_loads_no_compiler_and_no_linear_algebra(tmp_path: Path) -> None:
     arguments = ["analyze", str(Path(__file__).parent / "data" / "small_pipeline.xplane.pb"), "--json"]
     command = f"import os\nfrom pipeline_lab.cli import main\nos.environ['PIPELINE_LAB_CACHE'] = {str(tmp_path)!r}"
@@ -58,15 +62,17 @@ def test_the_command_that_diagnoses_loads_no_compiler_and_no_linear_algebra(tmp_
     assert not loaded_by(f"{command}\n{run}") & {"numba", "scipy.linalg", "scipy.stats"}
 
 
+@pytest.mark.slow
 def test_the_help_of_all_commands_loads_none_of_what_they_do() -> None:
     done = (
         "import sys\nfrom pipeline_lab.cli import main\nsys.argv[1:] = ['--help']\ntry: main()\nexcept SystemExit: pass"
     )
-    rooms = "print([name for name in sys.modules if name.startswith('pipeline_lab.runs') or name == 'psutil'], file=sys.stderr)"
+    rooms = "print([name for name in sys.modules if name.startswith('pipeline_lab.runs') or name in ('psutil', 'typer', 'rich')], file=sys.stderr)"
     ended = subprocess.run([sys.executable, "-c", f"{done}\n{rooms}"], capture_output=True, text=True, check=True)
     assert ended.stderr.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_sample_is_shown_without_its_tables_and_the_models_of_its_options() -> None:
     sample = Path(__file__).parents[1] / "profiles" / "samples" / "sample-baseline"
     show = f"sys.stdout = open(os.devnull, 'w')\nsys.argv[1:] = ['analyze', {str(sample)!r}]"
@@ -96,6 +102,7 @@ def test_a_path_may_be_text() -> None:
     assert pipeline_lab.open_trace(str(trace)).event_count == pipeline_lab.open_trace(trace).event_count > 0
 
 
+@pytest.mark.slow
 def test_documents_that_the_project_cites_are_part_of_it() -> None:
     top = Path(__file__).resolve().parents[1]
     listed = subprocess.run(["git", "ls-files"], cwd=top, capture_output=True, text=True, check=True).stdout.split()

@@ -1,5 +1,6 @@
 """The benchmark over published scripts: its entries are complete, and its truth follows from times alone."""
 
+from benchmarks.fix.__main__ import by_hand
 from benchmarks.scripts.entries import read_entries
 from benchmarks.scripts.score import WORDS, Answer, find_truth, mark
 
@@ -11,6 +12,7 @@ def test_entries_are_complete_and_in_sets() -> None:
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
     assert {entry.set for entry in ENTRIES} == {"tune", "score", "fresh"}
     assert {change.kind for entry in ENTRIES for change in entry.changes} <= set(WORDS)
+    assert {change.effect for entry in ENTRIES for change in entry.changes} == {"nothing", "order", "content"}
     assert all(len(entry.commit) == 40 for entry in ENTRIES)
 
 
@@ -50,3 +52,15 @@ def test_an_answer_is_held_against_it() -> None:
     silent = Answer("device-bound", None, "high", "", ["train.py:1-1"], [("Look at the model.", None)], "run")
     found = mark(entry, truth, silent, text)
     assert (found.is_right, found.is_named, found.is_best_first, found.is_near) == (False, False, False, False)
+
+
+def test_a_fix_is_held_against_what_may_do_the_same_by_hand() -> None:
+    video = next(one for one in ENTRIES if one.name == "tf-video")
+    assert by_hand(video, None, may_reorder=False) == []
+    assert [change.name for change in by_hand(video, None, may_reorder=True)] == ["cache"]
+    fashion = next(one for one in ENTRIES if one.name == "tutorials-fashion-fit")
+    gains = {"gains_percent": {"batch before the map": 25.0, "cache after the map": 28.0, "prefetch": -16.0}}
+    names = [change.name for change in by_hand(fashion, gains, may_reorder=False)]
+    assert names == ["cache after the map", "batch before the map"]
+    tiny = next(one for one in ENTRIES if one.name == "keras-collaborative-filtering")
+    assert by_hand(tiny, None, may_reorder=True) == [], "the training is not the input"

@@ -1,8 +1,11 @@
+import ast
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent, keep_together
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,26 @@ def test_a_written_duration_is_within_a_digit_of_the_number(duration_ns: float) 
     number, unit = format_duration(duration_ns).split(" ")
     scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert float(number) * scale == pytest.approx(duration_ns, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("100 ms of each 266 ms step (37.6 %)", "100_ms of each 266_ms step (37.6_%)"),
+        ("2 min 00 s of 1 h 02 min", "2_min_00_s of 1_h_02_min"),
+        ("< 0.1 % of 4.52 GB/s", "<_0.1_% of 4.52_GB/s"),
+        ("8 such steps, 3 seconds, 24 batches", "8 such steps, 3 seconds, 24 batches"),
+    ],
+)
+def test_a_line_ends_in_no_quantity(text: str, kept: str) -> None:
+    assert keep_together(text).replace("\u00a0", "_") == kept
+
+
+def test_times_of_predictions_are_nanoseconds_until_they_are_shown() -> None:
+    """Options of a workload are in ms, as people write them; what advice passes around is not."""
+    for path in (Path(__file__).parents[1] / "pipeline_lab" / "advice").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = [node.name] if isinstance(node, ast.FunctionDef) else []
+            named += [node.arg] if isinstance(node, ast.arg) else []
+            named += [node.target.id] if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else []
+            assert not [name for name in named if name.endswith("_ms") and name != "to_ms"], path.name

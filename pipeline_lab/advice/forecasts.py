@@ -18,10 +18,10 @@ from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.race_standings import find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import find_standings, read_rounds
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import format_percent
 

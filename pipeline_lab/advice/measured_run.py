@@ -39,7 +39,7 @@ LEAST_SHARE = 0.5
 NEVER_ASKED = 0.5
 """Elements for one batch below which an iterator is called unused: the cache above it is full."""
 BLOCK_STEPS = 10
-"""Neighbouring steps that count as one value, as in a race."""
+"""Neighboring steps that count as one value, as in a race."""
 CONFIDENCE_95 = 1.96
 
 
@@ -75,7 +75,7 @@ class Measured:
         step_cpu_ns: Processor time of all that is not the pipeline; None if it is not known.
         records: Records of one epoch; None if they were not counted.
         noise_percent: Half of the 95 % interval of the mean step time, percent of it.
-        pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
+        pipeline_factor, cpu_factor: What the modeled pipeline and processor time have to be multiplied by for the
             run's own options to give the step that was measured.
         order_stall: The stage whose order holds the run up, if one does.
         from_step: The step with which the later epochs begin, where these were measured alone; None where all were.

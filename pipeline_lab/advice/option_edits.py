@@ -94,7 +94,7 @@ OrderFix = Callable[[RunOptions, int], RunOptions | None]
 
 
 def fix_order(options: RunOptions, finding: Remark) -> RunOptions | None:
-    """Return options without the trouble of a finding; None where there is no one answer to it."""
+    """Return options that resolve a finding; None where there is not exactly one way."""
     found = ORDER_FIXES.get(finding.kind)
     return None if found is None or finding.stage is None else found(options, finding.stage)
 

@@ -16,8 +16,8 @@ SET_STEP = frozenset({"step_ms", "step_variation_percent", "step_times_ms"})
 
 CALL_NS = 0.2 * NS_PER_MS
 """Time of a call that only waits, beside the wait: Python, or a dataset of one element (2.5 GHz core)."""
-VECTORISED_LEAST = 0.3
-"""A vectorised function still takes at least this share of what it took one by one."""
+VECTORIZED_LEAST = 0.3
+"""A vectorized function still takes at least this share of what it took one by one."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def changed_ns(cost: StageCost, before: RunOptions, after: RunOptions, *, exampl
         calls = before.workload.examples_per_call(cost.stage) * cost.examples_per_call
         return new_ns + beside_ns * calls / (after.workload.examples_per_call(cost.stage) * examples_per_call)
     kind = STAGE_TYPES[cost.stage]
-    saved = kind.vectorised_saves_ns
+    saved = kind.vectorized_saves_ns
     single_ns = cost.ns_per_example + (saved if cost.examples_per_call > 1 else 0.0)
     if examples_per_call == 1 or not kind.is_function:
         return single_ns
-    return max(VECTORISED_LEAST * single_ns, single_ns - saved)
+    return max(VECTORIZED_LEAST * single_ns, single_ns - saved)
 
 
 def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from pipeline_lab.analysis.diagnosis.inputs import is_run
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_folder import RunFolder
@@ -66,7 +66,7 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
         return
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 
-    inputs = fingerprint(path)
+    inputs = fingerprint_inputs(path)
     saved.save(diagnose(path, progress=saved.save_progress), inputs)
     saved.end_progress()
 
@@ -80,7 +80,7 @@ def _cross_check_once(path: Path, saved: SavedDiagnosis) -> None:
 
 
 def _index_once(path: Path, saved: SavedDiagnosis) -> None:
-    inputs = fingerprint(path)
+    inputs = fingerprint_inputs(path)
     diagnosis = saved.load()
     if diagnosis is None or saved.timeline is not None:
         return

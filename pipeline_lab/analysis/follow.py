@@ -7,13 +7,16 @@ from collections.abc import Callable
 from functools import partial
 
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.inputs import WindowList
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 
 LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0
 """Between windows only the job's own tables grow; they are taken along this often."""
+REST = 9
+"""Between windows it rests n times as long as the last diagnosis took: that of a long job takes seconds."""
 GROWTH = 2
 """The timeline of a working run is rebuilt once there are n times as many captures, so that none is read often."""
 
@@ -30,17 +33,20 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
         StoreError: The run's record cannot be read.
         OSError: The diagnosis cannot be saved.
     """
-    fold = RunFold(folder)
-    seen, saved_s, drawn = "", 0.0, 0
+    fold, windows = RunFold(folder), WindowList(folder)
+    seen, saved_s, took_s, drawn = "", 0.0, 0.0, 0
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
-        inputs = fingerprint(folder.path)  # before they are read: a window may land meanwhile
-        has_new = fold.add_new(saved.save_progress)
-        is_due = time.monotonic() - saved_s >= SAVE_EVERY_S
+        listed = windows.look(everywhere=not is_live)
+        inputs = fingerprint_inputs(folder.path, listed)  # before they are read: a window may land meanwhile
+        has_new = fold.add_new(saved.save_progress, listed=listed)
+        begun_s = time.monotonic()
+        is_due = begun_s - saved_s >= max(SAVE_EVERY_S, REST * took_s)
         if has_new or (inputs != seen and (is_due or not is_live)):
             diagnosis = fold.diagnose()
             saved.save(diagnosis, inputs)
             seen, saved_s = inputs, time.monotonic()
+            took_s = saved_s - begun_s
             if is_live and fold.captures and fold.captures >= GROWTH * drawn:
                 saved.save_timeline(partial(build_index, folder.path, diagnosis), inputs)
                 drawn = fold.captures

@@ -31,6 +31,7 @@ import numpy as np
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.pipeline.samples import FAR_ENOUGH, Sample, SampleRequest, StageSize
 from pipeline_lab.runs.launch.runtime import die_with_parent
+from pipeline_lab.worker.note.failures import describe
 
 SEED = 20_000
 PASSES = 2
@@ -93,8 +94,8 @@ class SampleReader:
 
 
 def read_sample(dataset: Any, request: SampleRequest) -> Sample:
-    """Read a dataset twice, each time to its end or as far as requested."""
-    until_s = time.monotonic() + request.seconds
+    """Read a dataset twice, each time to its end or as far as requested; what the first pass leaves of the time is the second's."""
+    begun_s = time.monotonic()
     passes: list[list[str]] = []
     rows: list[dict[str, int]] = []
     ended: list[bool] = []
@@ -104,6 +105,7 @@ def read_sample(dataset: Any, request: SampleRequest) -> Sample:
         digests: list[str] = []
         examples: Counter[str] = Counter()
         has_ended = True
+        until_s = begun_s + request.seconds * (number + 1) / PASSES
         for element in dataset:
             parts = list(_arrays(element))
             digests.append(_digest(parts))
@@ -403,8 +405,10 @@ def answer(request: SampleRequest) -> dict[str, Any]:
     try:
         return {"sample": asdict(run_and_read(request))}
     except BaseException as error:  # whatever the script raises
-        kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
-        return {"error": f"{kind}{error}".strip(), "details": traceback.format_exc()[-4000:]}
+        return {
+            "error": str(error) if type(error) is RuntimeError else describe(error),
+            "details": traceback.format_exc()[-4000:],
+        }
 
 
 def _in_copy(request: SampleRequest) -> dict[str, Any]:

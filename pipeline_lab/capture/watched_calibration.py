@@ -95,7 +95,7 @@ def _time_fit(fit: keras_hooks.Fit) -> tuple[float, int, float]:
 
 
 def _time_calls(run: Callable[[], Any], steps: int) -> tuple[float, int, float]:
-    """Return time per step of a call of so many steps, number of steps, and processor time per step, ns."""
+    """Return time per step of a call of several steps, number of steps, and processor time per step, ns."""
     for _ in range(WARM_CALLS):
         _wait(run())
     results: list[Any] = []

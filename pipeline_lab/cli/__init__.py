@@ -6,11 +6,17 @@ traceback), 2 wrong usage.
 
 import signal
 import sys
+from pathlib import Path
 
 
 def main() -> None:
     """Run the command line; an interrupt ends it without a traceback, whenever it comes."""
     try:
+        if sys.argv[1:] in (["--help"], ["-h"]):
+            from pipeline_lab.cli.front_page import print_front_page
+
+            print_front_page(_program())
+            return
         from pipeline_lab.cli.application import build_app
 
         build_app(sys.argv[1:])()
@@ -18,6 +24,12 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only show where the process was leaving
+
+
+def _program() -> str:
+    """Return how this was called."""
+    name = Path(sys.argv[0]).name
+    return "python -m pipeline_lab" if name == "__main__.py" else name
 
 
 INTERRUPTED = 130

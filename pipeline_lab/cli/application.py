@@ -7,32 +7,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from pipeline_lab.cli.front_page import COMMANDS, SUMMARY
 from pipeline_lab.cli.output import say
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.version import __version__
 
 FAILED, WRONG_USAGE = 1, 2
-
-COMMANDS = (
-    "app",
-    "run",
-    "presets",
-    "options",
-    "analyze",
-    "compare",
-    "race",
-    "what_if",
-    "tune",
-    "fix",
-    "report",
-    "code",
-    "events",
-    "capture",
-    "doctor",
-    "watch",
-    "runs",
-)
-"""Modules of ``commands/`` in the order of the help; each holds a function of its own name, whose docstring is its help."""
 
 
 class OneSentence(TyperGroup):
@@ -62,7 +42,7 @@ def _options_of_all(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Why is the accelerator waiting for its input, what should change, and did the change work?"""
+    del show_version
 
 
 def build_app(words: Sequence[str] = ()) -> typer.Typer:
@@ -75,6 +55,7 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
         name="pipeline-lab",
         cls=OneSentence,
         callback=_options_of_all,
+        help=SUMMARY,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,

@@ -198,7 +198,7 @@ def _check_driver(gpus: Gpus) -> Iterator[Check]:
             f"GPU {number} (NVML)",
             known,
             f"{gpu.name or 'no name'}, {memory}, {clock}{slowed}",
-            "" if known else "The driver does not tell all of it, so a run's charts will lack it.",
+            "" if known else "The driver does not report all of this, so a run's charts will lack it.",
             needed=False,
             measured=measured,
         )

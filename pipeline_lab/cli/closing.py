@@ -42,7 +42,7 @@ def _following(first: "Suggestion", folder: RunFolder) -> str:
     watched = str(read_record(folder).environment.get("command", ""))
     if first.command or not (first.after and watched):
         return first.command
-    from pipeline_lab.tuning.script_result import write_fix_command
+    from pipeline_lab.tuning.script.script_result import write_fix_command
 
     return write_fix_command(watched, folder.id)
 

@@ -127,6 +127,8 @@ class RunProgress:
                 self._show_race(event)
             case NoteEvent():
                 self.note(event.sentence)
+            case _:  # nothing for the bar
+                pass
 
     def _enter(self, phase: str) -> None:
         if phase == self._phase:

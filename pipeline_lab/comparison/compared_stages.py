@@ -143,7 +143,7 @@ def _calls_of_kind(kind: str) -> list[str]:
 
 
 def _rows(pipelines: Sequence[Sequence[_Calls]]) -> list[_Calls]:
-    """Return the smallest groups of calls that no run's fusion divides, each after its neighbour in its pipeline."""
+    """Return the smallest groups of calls that no run's fusion divides, each after its neighbor in its pipeline."""
     rows: list[_Calls] = []
     for pipeline in pipelines:
         place = 0

@@ -17,10 +17,10 @@ from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arm
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.race_options import AnyRace, ScriptRaceOptions, read_recorded_race
+from pipeline_lab.runs.race_standings import ArmStanding, Rounds, compared_ns, find_standings, read_rounds
 from pipeline_lab.runs.record import EMULATED_NOTE, RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import ArmStanding, Rounds, compared_ns, find_standings, read_rounds
 from pipeline_lab.statistics.effective_sample import difference_interval, estimate_mean
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
 from pipeline_lab.statistics.paired import PairedRatio, log_ratios, paired_ratio, smallest_effect

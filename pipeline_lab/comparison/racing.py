@@ -1,5 +1,6 @@
 """Find what is to race, and put the options of a race together."""
 
+import contextlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -55,6 +56,8 @@ def choose_script_race(
 def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = None) -> RunOptions:
     """Return the options of a preset, of a JSON file, of a run's folder or of a run, whichever has that name.
 
+    A run is named by its id, by a name that no other run has, or as the ``latest``.
+
     Args:
         source: What was named.
         store: Where runs are.
@@ -62,6 +65,7 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
 
     Raises:
         OptionsError: There is none, or the run has no options to race.
+        StoreError: Several runs have that name, or there is no latest run yet.
     """
     if isinstance(source, RunOptions):
         return source
@@ -70,18 +74,19 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
     for preset in presets:
         if preset.name == name:
             return preset.options
-    if Path(name).is_file():
-        found = read_options_file(Path(name))
-        return found if found.name else found.model_copy(update={"name": Path(name).stem})
-    if RunFolder(Path(name)).record.is_file():
-        return options_of_record(read_record(RunFolder(Path(name))))
-    is_run = name in {record.id for record in store.runs()}
-    if own is not None and not is_run:
+    with contextlib.suppress(OSError, ValueError):  # too long for a path, or with a zero byte
+        if Path(name).is_file():
+            found = read_options_file(Path(name))
+            return found if found.name else found.model_copy(update={"name": Path(name).stem})
+        if RunFolder(Path(name)).record.is_file():
+            return options_of_record(read_record(RunFolder(Path(name))))
+    run_id = store.find_id(name)
+    if run_id in {record.id for record in store.runs()}:
+        return options_of_run(store, run_id)
+    if own is not None:
         return with_preset(own, name)
-    if not is_run:
-        meant = did_you_mean(name, [preset.name for preset in presets])
-        raise OptionsError(f"{name[:80]!r} is not a preset, a file or a run in {store.root}.{meant}")
-    return options_of_run(store, name)
+    meant = did_you_mean(name, [preset.name for preset in presets])
+    raise OptionsError(f"{name[:80]!r} is not a preset, a file or a run in {store.root}.{meant}")
 
 
 def options_of_run(store: RunStore, run_id: str) -> RunOptions:

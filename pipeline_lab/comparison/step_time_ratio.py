@@ -1,7 +1,7 @@
 """How much longer or shorter a step takes in one recorded run than in another, and how sure that can be.
 
 Compared is the geometric mean over the measured steps, so that a few long steps do not decide; the interval counts
-neighbouring steps for what they are worth together. It speaks for the two recordings, not for the two pipelines: what
+neighboring steps for what they are worth together. It speaks for the two recordings, not for the two pipelines: what
 the machine did between them is in no interval.
 """
 
@@ -24,7 +24,7 @@ STRETCHES = 5
 CLEARLY = 1.5
 """Runs differ too clearly to need an interval if each fifth of one takes this many times as long as any fifth of the other.
 
-A judgement: within one run, stretches of step times that wander on a shared machine differ by less.
+A judgment: within one run, stretches of step times that wander on a shared machine differ by less.
 """
 PRACTICAL_PERCENT = 3.0
 """A step is called faster or slower only where the whole interval lies beyond this: recorded separately, less is drift."""

@@ -103,7 +103,8 @@ def _is_emulated(subject: object) -> bool:
             return subject.options.is_emulated
         case Tuning():
             return subject.options.start.training.is_emulated
-    return False
+        case _:
+            return False
 
 
 def _of(
@@ -280,7 +281,7 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "step-parts-over-time",
         Topic.GAPS,
-        "Each profiled step as a stack of its parts, in the order of time; steps far longer than their neighbours are "
+        "Each profiled step as a stack of its parts, in the order of time; steps far longer than their neighbors are "
         "marked with what they hold more of.",
         _if_recorded(_step_parts_over_time),
     ),

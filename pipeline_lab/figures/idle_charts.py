@@ -88,7 +88,7 @@ def step_parts_over_time(
     table = breakdown.table
     starts = group_starts(table.num_rows, MAX_BARS)
     if group_size(starts) > 1:
-        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighbouring steps.")
+        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighboring steps.")
     hosts = len(set(table.column("host").to_pylist()))
     if hosts > 1:
         add_note(figure, f"The steps of {hosts} hosts stand beside each other.")

@@ -48,7 +48,7 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
         f"{format_duration(slow * NS_PER_MS)}.",
     )
     if group_size(starts) > 1:
-        add_note(figure, f"Line: median of {group_size(starts)} neighbouring steps; band: 5th to 95th percentile.")
+        add_note(figure, f"Line: median of {group_size(starts)} neighboring steps; band: 5th to 95th percentile.")
         low, high = (group_percentile(time_ms, starts, percent) for percent in (5, 95))
         add_band(figure, step[starts], low, high, mode)
     figure.add_scatter(
@@ -112,7 +112,7 @@ def learning(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     better = f"; accuracy ends at {100 * accuracy[~np.isnan(accuracy)][-1]:.3g} %" if has_accuracy else ""
     say(figure, f"The loss goes from {first:.3g} to {last:.3g}{better}.")
     if group_size(starts) > 1:
-        add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")
+        add_note(figure, f"Each point is the mean of {group_size(starts)} neighboring steps.")
     _add_line(figure, step[starts], group_mean(loss, starts), "loss", "busy", mode, axis="y")
     if has_accuracy:
         _add_line(figure, step[starts], 100 * group_mean(accuracy, starts), "accuracy", "dispatch", mode, axis="y2")

@@ -51,7 +51,7 @@ def draw_panels(title: str, panels: Sequence[Panel], mode: Mode) -> go.Figure:
 
 
 def _add_panel(figure: go.Figure, number: int, panel: Panel, panels: int, mode: Mode) -> int:
-    """Add a panel below the earlier ones and return how many neighbours each of its points joins."""
+    """Add a panel below the earlier ones and return how many neighbors each of its points joins."""
     suffix = "" if number == 0 else str(number + 1)
     row, label = 1 / panels, LABEL_HEIGHT / PANEL_HEIGHT / panels
     top = 1 - number * row

@@ -62,7 +62,7 @@ def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
     base = due if is_known else np.zeros(len(starts))
     say(figure, _furthest(labels, found, due, spread) if is_known else _largest_share(labels, found))
     if group_size(starts) > 1:
-        add_note(figure, f"Each bar joins {group_size(starts)} neighbouring files.")
+        add_note(figure, f"Each bar joins {group_size(starts)} neighboring files.")
     if sampling.basis == "reads":
         add_note(figure, "Counted by reads inside the windows; the job did not note its samples.")
     if is_known:
@@ -140,7 +140,7 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
         height=150 + max(120, min(22 * len(starts), 420)),
     )
     if group_size(starts) > 1:
-        add_note(figure, f"Each row joins {group_size(starts)} neighbouring files.")
+        add_note(figure, f"Each row joins {group_size(starts)} neighboring files.")
     if sampling.basis == "reads":
         add_note(figure, "Reads by the step that ran meanwhile; buffers let them read before the steps that use them.")
     counts, steps = _grid(sampling.timeline, files, starts)
@@ -162,7 +162,7 @@ def labels_over_time(mix: LabelMix, mode: Mode = "light") -> go.Figure:
         f"this size would be {format_percent(100 * mix.batch_total_variation_ideal)} off.",
     )
     if group_size(starts) > 1:
-        add_note(figure, f"Each row joins {group_size(starts)} neighbouring labels.")
+        add_note(figure, f"Each row joins {group_size(starts)} neighboring labels.")
     counts, steps = _grid(mix.table, labels, starts)
     names = labels if group_size(starts) == 1 else [labels[start] for start in starts]
     _add_heat(figure, counts, steps, names, "Label", mode)
@@ -317,7 +317,7 @@ def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
     percent = 100 * column(padding.table, "padding") / np.maximum(elements, 1)
     starts = group_starts(len(step), LINE_POINTS)
     if group_size(starts) > 1:
-        add_note(figure, f"Line: median of {group_size(starts)} neighbouring batches; band: 5th to 95th percentile.")
+        add_note(figure, f"Line: median of {group_size(starts)} neighboring batches; band: 5th to 95th percentile.")
         low, high = (group_percentile(percent, starts, each) for each in (5, 95))
         add_band(figure, step[starts], low, high, mode)
     figure.add_scatter(
@@ -384,7 +384,7 @@ def evaluated_files(sampling: FileSampling, passes: int, mode: Mode = "light") -
     """Draw as a heat map how many examples of each file each evaluation looked at."""
     figure = sampling_over_time(sampling, mode)
     if passes > MAX_BINS:
-        add_note(figure, f"Each column joins {passes / MAX_BINS:.3g} neighbouring evaluations.")
+        add_note(figure, f"Each column joins {passes / MAX_BINS:.3g} neighboring evaluations.")
     figure.update_layout(title={"text": "Examples per file in the evaluations"})
     say(figure, caption_of(figure).replace("At a time the run draws from", "An evaluation looks at"))
     figure.update_xaxes(title_text="Evaluation (in the order of time)")

@@ -32,7 +32,7 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
     exposed = np.minimum(column(steps.table, "exposed_ns", NS_PER_MS), wait)
     starts = group_starts(len(wait), MAX_BARS)
     if len(starts) < len(wait):
-        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighbouring steps.")
+        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighboring steps.")
     number = column(steps.table, "step")[starts]
     places = event_places("step", steps.table.column("start_ns").to_numpy()[starts])
     total = wait.sum()
@@ -76,7 +76,7 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
         else "No step waited for input.",
     )
     if len(starts) < len(wait):
-        add_note(figure, f"Line: median of {group_size(starts)} neighbouring steps; band: 5th to 95th percentile.")
+        add_note(figure, f"Line: median of {group_size(starts)} neighboring steps; band: 5th to 95th percentile.")
         low, high = (group_percentile(wait, starts, percent) for percent in (5, 95))
         add_band(figure, time_s, low, high, mode)
     figure.add_scatter(
@@ -104,7 +104,7 @@ def stall_over_windows(steps: Steps, mode: Mode = "light") -> go.Figure:
         f"Waiting fills {format_percent(np.median(percent))} of a typical step, {format_percent(percent.max())} of the worst.",
     )
     if len(starts) < len(percent):
-        add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")
+        add_note(figure, f"Each point is the mean of {group_size(starts)} neighboring steps.")
     figure.add_scatter(
         x=start[starts],
         y=group_mean(percent, starts),

@@ -92,7 +92,7 @@ def _count(stretch: dict[str, Any]) -> str:
 def _dominant(
     start: IntArray, end: IntArray, kind: IntArray, edges: NDArray[np.float64]
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Give each bin to the class that covers most of it, and join equal neighbours; bins without any are left out."""
+    """Give each bin to the class that covers most of it, and join equal neighbors; bins without any are left out."""
     cover = np.stack([_covered(start[kind == one], end[kind == one], edges) for one in range(len(KINDS))])
     best = np.where(cover.max(axis=0) > 0, cover.argmax(axis=0), -1)
     first = np.flatnonzero(np.diff(best, prepend=-2))

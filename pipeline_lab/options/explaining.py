@@ -183,7 +183,8 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{place.path} is missing; it should be {describe_type(place.type_, place.limits)}."
         case "union_tag_invalid" | "union_tag_not_found":
             return _unknown_kind(problem, place)
-    return _wrong_value(problem, place)
+        case _:
+            return _wrong_value(problem, place)
 
 
 def unknown_option(path: str, known: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The catalogue of presets: named option sets that reproduce questions from the field. They are data, in presets.toml."""
+"""The catalog of presets: named option sets that reproduce questions from the field. They are data, in presets.toml."""
 
 import tomllib
 from collections.abc import Sequence

@@ -13,7 +13,6 @@ from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain_problems
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.script_start import ScriptStart
-from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
 
 RECORDED = "recorded"
 """Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""
@@ -282,23 +281,17 @@ def _check_batches(arms: tuple[RunOptions, ...]) -> None:
     Raises:
         ValueError: Buckets have batches of several sizes, and not all arms sort their examples into the same ones.
     """
-    buckets = [_last_buckets(arm) for arm in arms]
-    if all(each == buckets[0] for each in buckets):
+    last = [next((stage for stage in reversed(arm.pipeline.stages) if stage.batches), None) for arm in arms]
+    if all(each == last[0] for each in last):
         return
-    for number, (arm, found) in enumerate(zip(arms, buckets, strict=True)):
-        if found is not None and len(set(found.batch_sizes)) > 1:
+    for number, (arm, stage) in enumerate(zip(arms, last, strict=True)):
+        sizes = () if stage is None else stage.batches
+        if len(set(sizes)) > 1:
             raise ValueError(
-                f"the batches of {arm_name(arm, number)} hold {min(found.batch_sizes)} to {max(found.batch_sizes)} examples, "
+                f"the batches of {arm_name(arm, number)} hold {min(sizes)} to {max(sizes)} examples, "
                 "so how many a step trains on is not known; give every bucket the same size in batch_sizes, or compare "
                 "recorded runs"
             )
-
-
-def _last_buckets(arm: RunOptions) -> BucketStage | None:
-    """Return the buckets that make an arm's batches, None where something else does."""
-    makers = [stage for stage in arm.pipeline.stages if isinstance(stage, BatchStage | BucketStage | RebatchStage)]
-    last = makers[-1] if makers else None
-    return last if isinstance(last, BucketStage) else None
 
 
 def _letter(number: int) -> str:

@@ -16,7 +16,6 @@ from pipeline_lab.options.fitting import check_fit
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.setting import add_in, set_in
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.stages.batches import BatchStage, RebatchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stage_values import Amount, Element
@@ -149,6 +148,8 @@ def read_options_file(path: Path) -> RunOptions:
         text = path.read_bytes()
     except OSError as error:
         raise OptionsError(f"Cannot read the options file {path}: {error.strerror}.") from None
+    if text.lstrip()[:1] not in (b"{", b"["):
+        raise OptionsError(f"{path} is not a JSON file of options; `pipeline-lab options PRESET` prints one to edit.")
     return read_options(text)
 
 
@@ -191,9 +192,9 @@ def _check_amount(options: RunOptions) -> None:
     before = amounts[0]
     for stage, after in zip(options.pipeline.stages, amounts, strict=True):
         if not after.elements:
-            if isinstance(stage, BatchStage | RebatchStage):
+            if len(stage.batches) == 1:
                 raise ValueError(
-                    f"{before.examples:.0f} examples never fill a batch of {stage.size} with drop_remainder; "
+                    f"{before.examples:.0f} examples never fill a batch of {stage.batches[0]} with drop_remainder; "
                     "use a smaller batch, more data or a repeat stage"
                 )
             raise ValueError(f"{stage.stage} leaves nothing of {before.elements:.0f} elements; let more through")

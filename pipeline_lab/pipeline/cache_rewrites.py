@@ -22,20 +22,30 @@ def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Datase
         chain: Behind the dataset.
         doubts: That are left to the user or the proof; exactly these.
     """
+    return next(_cache_places(chain, doubts), None)
+
+
+def _cache_places(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Iterator[DatasetCall]:
+    """Yield the calls behind which a cache may stand and saves something, the last one first; none where one is there already."""
     if any(call.method in ("cache", "snapshot") for call in chain.calls):
-        return None
+        return
     legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in SIZED | {"repeat"}]
     if not legal:  # a library's function may end with a prefetch
         legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
-    if not legal or not any(each.method in _WORTH_KEEPING for each in chain.upstream(legal[-1])):
-        return None
-    later = chain.calls[chain.calls.index(legal[-1]) :]
-    return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
+    for place in reversed(legal):
+        later = chain.calls[chain.calls.index(place) :]
+        is_cut = any(call.method in ("take", "take_while") for call in later)
+        if not is_cut and any(each.method in _WORTH_KEEPING for each in chain.upstream(place)):
+            yield place
 
 
 def find_cache(chain: Chain) -> Iterator[RewritePlace]:
-    place = _cache_place(chain)
-    if place is not None:
+    yield from itertools.islice(find_caches(chain), 1)
+
+
+def find_caches(chain: Chain) -> Iterator[RewritePlace]:
+    """Find every place of a cache, the last one, which saves most, first; those before it may take less memory."""
+    for place in _cache_places(chain):
         yield _keep(
             place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster."
         )

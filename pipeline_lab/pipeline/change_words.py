@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from typing import assert_never
 
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Change,
+    InBatches,
     Insert,
     MoveBefore,
     Remove,
@@ -16,6 +18,33 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import Recipe
 
+IN_BATCHES = "from_generator_in_batches"
+"""What a script calls instead of ``from_generator``."""
+BY_THE_BATCH = '''\
+def {name}(generator, *, output_signature, size={size}, **options):
+    """Make a dataset of a generator's elements; Python hands over ``size`` of them at a time."""
+
+    def together(elements):
+        if isinstance(output_signature, dict):
+            return {{name: [each[name] for each in elements] for name in output_signature}}
+        return tuple(zip(*elements)) if isinstance(output_signature, tuple) else elements
+
+    def batches(*arguments):
+        elements = []
+        for element in generator(*arguments):
+            elements.append(element)
+            if len(elements) == size:
+                yield together(elements)
+                elements = []
+        if elements:
+            yield together(elements)
+
+    signature = {tf}.nest.map_structure(lambda one: {tf}.TensorSpec([None, *one.shape], one.dtype), output_signature)
+    return {tf}.data.Dataset.from_generator(batches, output_signature=signature, **options).unbatch()
+
+
+'''
+"""The function of that name, for a file in which TensorFlow has a name."""
 _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size")
 
 
@@ -26,8 +55,8 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
     after = before
     for edit in change.edits:
         match edit:
-            case SetArgument(call, name, value) if call == change.call:
-                after = _with_argument(after, name, write_value(name, value))
+            case SetArgument(call, name, value):
+                after = _with_argument(after, name, write_value(name, value)) if call == change.call else after
             case Insert(_, "with_options", arguments):
                 if len(change.edits) == 1:
                     before, after = "", ", ".join(f"options.threading.{name} = {arguments[name]}" for name in arguments)
@@ -36,13 +65,21 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
             case MoveBefore(call, other, then):
                 moved, passed = recipe.call(call).words, recipe.call(other).words
                 before, after = f"{passed}{moved}", f"{moved}{f'.{then}()' if then else ''}{passed}"
-            case Rename(_, method):
-                after = re.sub(r"\w+(?=\()", method, after, count=1)
+            case Rename() | InBatches():
+                after = _renamed(after, edit)
             case Remove(_):
                 after = ""
             case SetTraining(name, value):
                 after = f"{name}={write_value(name, value)}"
+            case _:
+                assert_never(edit)
     return before, after
+
+
+def _renamed(call: str, edit: Rename | InBatches) -> str:
+    if isinstance(edit, Rename):
+        return re.sub(r"\w+(?=\()", edit.method, call, count=1)
+    return re.sub(r"[\w.]*from_generator(?=\()", IN_BATCHES, call, count=1)
 
 
 def write_value(name: str, value: Value) -> str:

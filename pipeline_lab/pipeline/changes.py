@@ -8,7 +8,7 @@ numbers in the recipe of the script as it is, also where several changes are mad
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
 
@@ -84,6 +84,14 @@ class Rename:
 
 
 @dataclass(frozen=True)
+class InBatches:
+    """Let a generator hand its elements over by the batch, which is split up again behind it."""
+
+    call: int
+    size: int
+
+
+@dataclass(frozen=True)
 class SetTraining:
     """Give the training an argument: ``steps_per_execution`` of ``compile``, or ``workers`` of a ``PyDataset``."""
 
@@ -91,7 +99,7 @@ class SetTraining:
     value: Value
 
 
-CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename
+CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches
 Edit: TypeAlias = CallEdit | SetTraining
 
 
@@ -168,8 +176,10 @@ def _key(edit: Edit) -> tuple[object, ...]:
             return ("insert", after, method)
         case SetTraining(name, _):
             return ("training", name)
+        case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call):
+            return (type(edit).__name__, call)
         case _:
-            return (type(edit).__name__, edit.call)
+            assert_never(edit)
 
 
 def made_at_one_place(recipe: Recipe, number: int) -> tuple[DatasetCall, ...]:
@@ -188,7 +198,7 @@ def spread(recipe: Recipe, change: Change) -> Change:
     """
     edits: list[Edit] = []
     for edit in change.edits:
-        if isinstance(edit, (SetArgument, Remove, Rename)):
+        if isinstance(edit, (SetArgument, Remove, Rename, InBatches)):
             edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]
         else:
             edits.append(edit)

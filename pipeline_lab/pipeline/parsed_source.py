@@ -195,6 +195,22 @@ class ParsedSource:
             raise RefusedError(f"No line can be put before {' '.join(self.code(node).split())[:40]} in {self.name}.")
         return start - len(indent), indent
 
+    def before_statement_of_module(self, node: cst.CSTNode) -> int:
+        """Return where something can be put before the statement of the module itself around a node, and the comments above it."""
+        statement: cst.CSTNode = node
+        while not isinstance(parent := self.parents[statement], cst.Module):
+            statement = parent
+        decorators = getattr(statement, "decorators", ())
+        start = min(self.span(each)[0] for each in (statement, *decorators))
+        start = self.raw.rfind(b"\n", 0, start) + 1
+        while (
+            start
+            and (above := self.raw.rfind(b"\n", 0, start - 1) + 1) < start
+            and self.raw[above:start].startswith(b"#")
+        ):
+            start = above
+        return start
+
     def set_arguments(self, call: cst.Call, given: Mapping[str, Value], order: tuple[str, ...]) -> list[Splice]:
         """Return the splices that give a call arguments.
 

@@ -23,7 +23,7 @@ from pipeline_lab.statistics.streams import IntArray
 MAX_RECORDS = 5_000_000
 """More are not simulated: it would take seconds."""
 MAX_EPOCHS = 1000
-"""What a run covers does not change any more after so many."""
+"""Later ones do not change what a run covers."""
 MAX_LIVES = 200
 """More rebuilds are not simulated: each fills its buffers again."""
 

@@ -16,6 +16,7 @@ from pipeline_lab.pipeline.cache_rewrites import (
     find_cache_python,
     find_cache_shuffled,
     find_cache_slip,
+    find_caches,
     find_disk_cache,
     find_snapshot,
 )
@@ -30,6 +31,12 @@ from pipeline_lab.pipeline.changes import (
     Risk,
     SetArgument,
     SetTraining,
+)
+from pipeline_lab.pipeline.python_rewrites import (
+    find_generator_batches,
+    find_parallel_python,
+    find_wider_pool,
+    find_workers,
 )
 from pipeline_lab.pipeline.recipe import TRAINING, DatasetUse, Recipe, SourcePlace
 
@@ -50,11 +57,6 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
-WORKERS = 4
-WAITING_CALLS = 16
-"""Calls of Python at once: well above the cores, for those that wait; threads that only wait cost little."""
-THREADS = "private_threadpool_size"
-"""The option that says how many threads run a pipeline's functions."""
 
 
 @dataclass(frozen=True)
@@ -126,48 +128,6 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
     return find
 
 
-def _parallel_python(chain: Chain) -> Iterator[RewritePlace]:
-    """Let several calls of Python wait at once; whether they wait, and share nothing, the proof and the race tell."""
-    for call in chain.direct:
-        others = [each for each in call.stateful if each not in OF_PYTHON]
-        is_parallel = call.arguments.get("num_parallel_calls") is not None
-        if call.method != "map" or not call.python or others or is_parallel or _pool(chain) is not None:
-            continue
-        yield RewritePlace(
-            call,
-            (
-                SetArgument(call.number, "num_parallel_calls", WAITING_CALLS),
-                Insert(chain.direct[-1].number, "with_options", {THREADS: WAITING_CALLS}),
-            ),
-            f"Let {WAITING_CALLS} calls of the Python in {said_at(call)} run at once, in as many threads.",
-            (
-                "Only calls that wait get faster. They run in several Python threads; their function must not change what they share.",
-            ),
-        )
-
-
-def _pool(chain: Chain) -> int | None:
-    return chain.use.pool_threads
-
-
-def _wider_pool(chain: Chain) -> Iterator[RewritePlace]:
-    asked = [call.arguments.get("num_parallel_calls") for call in chain.direct if call.method in ("map", "batch")]
-    most = max((each for each in asked if isinstance(each, int)), default=0)
-    if most > 1 and _pool(chain) is None:
-        yield place_pool(chain, most)
-
-
-def place_pool(chain: Chain, threads: int) -> RewritePlace:
-    """Give the pipeline behind a use a pool of its own, of so many threads."""
-    last = (chain.direct or chain.calls)[-1]  # options hold for the whole pipeline, also what a library adds to it
-    return RewritePlace(
-        last,
-        (Insert(last.number, "with_options", {THREADS: threads}),),
-        f"Give the pool of {said_at(last)} {threads} threads.",
-        (f"{threads} threads instead of one per core run its functions.",),
-    )
-
-
 def _is_random(operation: str) -> bool:
     return operation.startswith(_RANDOM)
 
@@ -182,7 +142,7 @@ def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
             mapped.method == "map"
             and batched.method == "batch"
             and batched.inputs == (mapped.number,)
-            and not mapped.stateful
+            and OF_PYTHON.issuperset(mapped.stateful)
         ):
             yield RewritePlace(
                 batched,
@@ -264,18 +224,6 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
         )
 
 
-def _workers(chain: Chain) -> Iterator[RewritePlace]:
-    for call in chain.calls:
-        for part in call.python:
-            if part.kind == "PyDataset":
-                yield RewritePlace(
-                    None,
-                    (SetTraining("workers", WORKERS),),
-                    f"Let {WORKERS} threads make the batches of {part.function}.",
-                    ("Several threads call it at a time; it must not change what they share.",),
-                )
-
-
 _DECLARED = (
     Rewrite(
         "prefetch",
@@ -307,7 +255,7 @@ _DECLARED = (
         "Calls that wait, for a disk or a network, wait at the same time.",
         Effect.NOTHING,
         Risk.SOME,
-        _parallel_python,
+        find_parallel_python,
     ),
     Rewrite(
         "pool",
@@ -315,7 +263,7 @@ _DECLARED = (
         "As many threads as calls run at once; without, one per core runs them all.",
         Effect.NOTHING,
         Risk.LOW,
-        _wider_pool,
+        find_wider_pool,
     ),
     Rewrite(
         "cache-before-shuffle",
@@ -395,7 +343,15 @@ _DECLARED = (
         "Several batches are made at a time, in their order.",
         Effect.NOTHING,
         Risk.SOME,
-        _workers,
+        find_workers,
+    ),
+    Rewrite(
+        "generator-batches",
+        "A generator's elements by the batch",
+        "Python is called once for many elements instead of once for each.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_generator_batches,
     ),
     Rewrite(
         "interleave",
@@ -447,3 +403,11 @@ def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change,
         return ()
     chain = Chain(recipe, use)
     return tuple(change for rewrite in REWRITES.values() for change in rewrite.changes(chain))
+
+
+def find_earlier_caches(recipe: Recipe, use: DatasetUse | None) -> tuple[Change, ...]:
+    """Return the caches that may stand before the one that :func:`find_changes` returns, the nearest first."""
+    if use is None:
+        return ()
+    chain = Chain(recipe, use)
+    return tuple(REWRITES["cache"].change(found, use.place) for found in find_caches(chain))[1:]

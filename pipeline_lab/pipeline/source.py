@@ -83,10 +83,10 @@ def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
     for index, stage in enumerate(options.pipeline.stages):
         function = workload.functions.get(stage.stage, stage.stage)
-        is_vectorised = options.pipeline.is_vectorised(stage.stage)
+        is_vectorized = options.pipeline.is_vectorized(stage.stage)
         write = workload.written.get(stage.stage)
         written = None if write is None else tuple(write(stage))
-        lines += stage.lines(Writing(index, function, is_vectorised, written))
+        lines += stage.lines(Writing(index, function, is_vectorized, written))
     return "\n".join([*lines, *ending_lines(options.pipeline)])
 
 
@@ -118,7 +118,7 @@ def _settings(pipeline: PipelineOptions) -> Iterator[str]:
     }
     yield from (f"{INDENT}options.{name} = {value}" for name, value in values.items() if value is not None)
     if not pipeline.tensorflow_rewrites:
-        yield f"{INDENT}# Run the stages just as written: nothing parallelised, fused or prefetched behind our back."
+        yield f"{INDENT}# Run the stages just as written: TensorFlow adds no parallelism, fusion or prefetching."
         yield f"{INDENT}rewrites = options.experimental_optimization"
         yield f"{INDENT}rewrites.apply_default_optimizations = False"
         yield from (f"{INDENT}rewrites.{name} = False" for name in _REWRITES)

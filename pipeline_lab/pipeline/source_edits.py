@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import assert_never
 
 import libcst as cst
 
+from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
     CallEdit,
     Change,
+    InBatches,
     Insert,
     MoveBefore,
     Remove,
@@ -187,6 +190,8 @@ class _Writer:
                 source, node, _ = self._find(number)
                 assert isinstance(node.func, cst.Attribute)
                 self._splice(source, *source.span(node.func.attr), method.encode())
+            case InBatches(number, size):
+                self._hand_over(number, size)
             case Remove(number):
                 source, node, _ = self._find(number)
                 self._splice(source, *source.core(node), b"")
@@ -197,6 +202,23 @@ class _Writer:
             case SetTraining(name, value):
                 for path, one in edit_training(self._recipe, self._use, self._source, self._texts, name, value):
                     self._splice(self._source(path), one.start, one.end, one.text)
+            case _:
+                assert_never(edit)
+
+    def _hand_over(self, number: int, size: int) -> None:
+        """Call a function that hands over a generator's elements by the batch, and write it before the statement."""
+        source, node, _ = self._find(number)
+        if not source.tensorflow:
+            raise RefusedError(f"{source.name} does not import tensorflow, which it would need.")
+        if any(each.star for each in node.args):
+            raise RefusedError(f"What {IN_BATCHES} would be given in {source.name} is not known.")
+        name = source.new_name(IN_BATCHES)
+        self._splice(source, *source.span(node.func), name.encode())
+        text = BY_THE_BATCH.format(name=name, size=size, tf=source.tensorflow)
+        place = source.before_statement_of_module(node)
+        helper = Splice(place, place, b"".join(line.encode() + source.newline for line in text.splitlines()))
+        if helper not in self._splices[source.path]:
+            self._splices[source.path].append(helper)
 
     def _splice(self, source: ParsedSource, start: int, end: int, text: bytes) -> None:
         new = Splice(start, end, text)

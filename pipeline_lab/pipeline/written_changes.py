@@ -5,8 +5,9 @@ from pathlib import PurePath
 from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.pipeline.chain import Chain, said_at
 from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Effect, Insert, Risk, SetArgument, SetTraining, Value
+from pipeline_lab.pipeline.python_rewrites import THREADS, place_pool
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
-from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, THREADS, find_changes, place_pool
+from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, find_earlier_caches
 
 EFFECTS: dict[str, Effect] = {
     "num_parallel_calls": Effect.NOTHING,
@@ -19,6 +20,8 @@ EFFECTS: dict[str, Effect] = {
     "max_queue_size": Effect.NOTHING,
 }
 """What setting an argument does to the examples; another one may alter them."""
+_OF_BUFFER = {"prefetch": Effect.NOTHING, "shuffle": Effect.ORDER}
+"""The same for the size of a call's buffer."""
 _OF_TRAINING = ("steps_per_execution", "workers", "max_queue_size")
 
 
@@ -51,6 +54,8 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         change for change in find_changes(recipe) if change.rewrite == name and (not place or change.call in numbers)
     ]
     if not found and name == "cache" and len(at) == 1:
+        if legal := [each for each in find_earlier_caches(recipe, recipe.trained) if each.call == at[0].number]:
+            return legal[0]
         words = f"Cache the elements after {said_at(at[0])}, as requested: later epochs repeat the first one's."
         return Change(
             name, at[0].number, (Insert(at[0].number, "cache"),), Effect.CONTENT, Risk.HIGH, words, (), at[0].place
@@ -99,8 +104,11 @@ def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Chang
             else f"{text!r}: put a place before it, such as train.py:41."
         )
     call = fitting[0]
-    is_depth = call.method == "prefetch" and name == "buffer_size"
-    effect = Effect.NOTHING if is_depth else EFFECTS.get(name, Effect.CONTENT)
+    effect = (
+        _OF_BUFFER[call.method]
+        if name == "buffer_size" and call.method in _OF_BUFFER
+        else EFFECTS.get(name, Effect.CONTENT)
+    )
     if call.method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
         effect = max(effect, Effect.ORDER, key=list(Effect).index)  # it then opens another number of files at a time
     risk = {Effect.NOTHING: Risk.LOW, Effect.ORDER: Risk.SOME, Effect.CONTENT: Risk.HIGH}[effect]

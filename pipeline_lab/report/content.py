@@ -81,7 +81,7 @@ class Picture:
 
 
 def picture_of(chart: "Chart[Charted]", subject: "Charted") -> Picture:
-    """Return a chart of the catalogue as a picture of its subject."""
+    """Return a chart of the catalog as a picture of its subject."""
     return Picture(chart.name, chart.description, partial(chart.draw, subject), chart.wide)
 
 

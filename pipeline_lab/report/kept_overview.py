@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.diagnosis.inputs import is_run
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, fingerprint_inputs
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import SourcePlace
@@ -84,7 +84,7 @@ def overview_at(
     from pipeline_lab.advice.advising import analyze_path
     from pipeline_lab.report.overview import overview
 
-    inputs = fingerprint(path) if path.exists() else ""
+    inputs = fingerprint_inputs(path) if path.exists() else ""
     diagnosis = analyze_path(path, spread=spread, while_reading=while_reading)
     with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
         place.save_beside(NAME, keep(diagnosis, path), inputs)

@@ -1,4 +1,4 @@
-"""Make what users typed fit to print: no control characters, no broken Unicode, no text that turns its neighbours."""
+"""Make what users typed fit to print: no control characters, no broken Unicode, no text that turns its neighbors."""
 
 import re
 import unicodedata

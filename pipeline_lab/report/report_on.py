@@ -9,14 +9,14 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs
 from pipeline_lab.errors import ComparisonError
-from pipeline_lab.report.comparison_report import ComparisonReport
-from pipeline_lab.report.fix_report import FixReport
-from pipeline_lab.report.race_report import RaceReport
-from pipeline_lab.report.run_report import RunReport
-from pipeline_lab.report.tune_report import TuneReport
+from pipeline_lab.report.subjects.comparison_report import ComparisonReport
+from pipeline_lab.report.subjects.fix_report import FixReport
+from pipeline_lab.report.subjects.race_report import RaceReport
+from pipeline_lab.report.subjects.run_report import RunReport
+from pipeline_lab.report.subjects.tune_report import TuneReport
 from pipeline_lab.runs.record import Run
 from pipeline_lab.tuning.opened_search import AnyTuning, open_with_searches
-from pipeline_lab.tuning.script_result import ScriptTuning
+from pipeline_lab.tuning.script.script_result import ScriptTuning
 from pipeline_lab.tuning.search_result import Tuning
 
 Report: TypeAlias = RunReport | ComparisonReport | RaceReport | TuneReport | FixReport

@@ -140,6 +140,14 @@ class RunStatus:
     supervisor: Process | None = None
     exit_code: int | None = None
 
+    @property
+    def took_s(self) -> float | None:
+        """How long it has worked; None before it began, where its end is unknown, and where the clock was set back meanwhile."""
+        if self.started_s is None or (self.ended_s is None and not self.state.is_live):
+            return None
+        length_s = (self.ended_s or time.time()) - self.started_s
+        return length_s if length_s >= 0 else None
+
     def change(self, state: RunState, **changes: Any) -> "RunStatus":
         return replace(self, state=state, **changes)
 
@@ -176,8 +184,12 @@ class RunRecord:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> "RunRecord":
+    def from_json(cls, text: str, run_id: str = "") -> "RunRecord":
         """Read a record.
+
+        Args:
+            text: The document.
+            run_id: Stands for its id, if it is given.
 
         Raises:
             StoreError: The text is not a run record, or is from a newer Pipeline Lab.
@@ -200,7 +212,7 @@ class RunRecord:
                     f"The run is a {options['kind']}, which this Pipeline Lab does not know; upgrade to open it."
                 )
             return cls(
-                id=str(document["id"]),
+                id=run_id or str(document["id"]),
                 name=str(document["name"]),
                 status=RunStatus(
                     state=RunState(status["state"]),

@@ -7,8 +7,10 @@ What a run does in each phase that its events name, in the words of the command 
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -238,6 +240,46 @@ def read_events(path: Path) -> list[Event]:
     return EventReader(path).read()
 
 
+TAIL_BYTES = 16_384
+
+
+def last_steps(path: Path) -> int | None:
+    """Return how many steps a job has reported last; None if it has reported none. Of a long file only the end is read."""
+    with suppress(OSError), path.open("rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        for beginning in (max(0, length - TAIL_BYTES), 0):
+            file.seek(beginning)
+            for line in reversed(file.read(length - beginning).split(b"\n")[bool(beginning) : -1]):
+                if b'"progress"' in line and isinstance(event := parse_event(line), ProgressEvent):
+                    return event.steps
+    return None
+
+
+def find_damaged_events(path: Path) -> str:
+    """Say what is wrong with the events of a launched job that ended by itself; empty if nothing is, or if there are none."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    *lines, rest = text.split(b"\n")
+    torn = sum(not _is_json(line) for line in lines) + bool(rest)
+    named = (parse_event(line) for line in lines if LAST_PHASE.encode() in line)
+    has_ended = any(isinstance(event, PhaseEvent) and event.phase == LAST_PHASE for event in named)
+    if has_ended and not torn:
+        return ""
+    lost = "its end is missing" if not has_ended else f"{torn} of its lines cannot be read"
+    return f"{path.name} of this run is damaged: {lost}; restore the file, or run the job again."
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+LAST_PHASE = "finishing"
 _WORDS = {
     "importing": "loading TensorFlow",
     "script": "running the script until it trains",
@@ -251,7 +293,7 @@ _WORDS = {
     "searching": "searching",
     "recording": "recording a profile window of each arm",
     "capturing": "recording windows of the job",
-    "finishing": "writing the last results",
+    LAST_PHASE: "writing the last results",
 }
 
 

@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,15 @@ import platformdirs
 from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.record import GONE, NewerRecordError, RunKind, RunRecord, RunState, RunStatus
-from pipeline_lab.runs.run_folder import RECORD, RunFolder, end_run, read_record, update_record, write_record
+from pipeline_lab.runs.run_folder import (
+    RECORD,
+    RunFolder,
+    end_run,
+    read_record,
+    read_record_in,
+    update_record,
+    write_record,
+)
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import AnyRace
@@ -100,13 +109,15 @@ class RunStore:
             The word itself where it names no run.
 
         Raises:
-            StoreError: Several runs have that name.
+            StoreError: Several runs have that name, or there is no latest run yet.
         """
         with contextlib.suppress(StoreError):
             return self.folder(word).id
         own = [record for record in self.runs() if not self.is_sample(record.id)]
+        if word == LATEST and not own:
+            raise StoreError(f"There is no {LATEST} run: {self.root} holds none yet; `pipeline-lab run` records one.")
         if word == LATEST:
-            return own[0].id if own else word
+            return own[0].id
         named = [record.id for record in own if record.name == word]
         if len(named) > 1:
             raise StoreError(
@@ -131,15 +142,22 @@ class RunStore:
         """Return every readable run, newest first, the samples last, and the entries that cannot be read, by name."""
         own, unreadable = _read_all(self.root)
         own.sort(key=lambda record: (record.status.created_s, record.id), reverse=True)
-        bundled = sorted(_read_all(self.samples)[0], key=lambda record: record.id) if self.samples else []
-        taken = {record.id for record in own}
-        return own + [record for record in bundled if record.id not in taken], unreadable
+        return own + self.bundled(), unreadable
+
+    def bundled(self) -> list[RunRecord]:
+        """Return the samples, by id; a run of the store's own goes before one of the same id."""
+        found = sorted(_read_all(self.samples)[0], key=lambda record: record.id)
+        return [record for record in found if self.is_sample(record.id)]
 
     def is_sample(self, run_id: str) -> bool:
         """Say whether a run is bundled; one of the store's own goes before it."""
-        if self.samples is None or not (self.samples / run_id / RECORD).is_file():
-            return False
-        return self.folder(run_id).path.parent == self.samples
+        return run_id in self._bundled and not (self.root / run_id / RECORD).is_file()
+
+    @cached_property
+    def _bundled(self) -> frozenset[str]:
+        """Ids of the bundled runs; they do not change while the lab runs."""
+        folders = self.samples.iterdir() if self.samples else ()
+        return frozenset(each.name for each in folders if (each / RECORD).is_file())
 
     def create(
         self,
@@ -177,6 +195,8 @@ class RunStore:
             StoreError: The store is locked or cannot be written, or the disk is full.
         """
         self.check_unlocked()
+        if (self.root / RECORD).is_file():
+            raise StoreError(f"{self.root} is a run and not a store; name the folder that holds the runs.")
         self._sweep()
         folder = RunFolder(self.root / new_id(record.name, record.status.created_s))
         try:
@@ -252,10 +272,19 @@ def open_store(root: Path | None = None, *, locked: str = "") -> RunStore:
 
     The first of: ``root``, ``PIPELINE_LAB_STORE``, ``./profiles`` where it exists, the user's data folder.
     The bundled samples are listed with it.
+
+    Raises:
+        StoreError: What was named cannot be a path.
     """
     named = root or (Path(value) if (value := os.environ.get("PIPELINE_LAB_STORE")) else None)
     local = Path("profiles")
     chosen = named or (local if local.is_dir() else platformdirs.user_data_path("pipeline-lab") / "profiles")
+    try:
+        chosen.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # whoever writes makes it, or says why not
+    except (OSError, ValueError):  # too long, or with a zero byte
+        raise StoreError(f"{str(chosen)[:80]!r} cannot be a folder; name the one that holds the runs.") from None
     return RunStore(chosen.absolute(), samples_folder(), locked)
 
 
@@ -265,9 +294,10 @@ def find_store(root: Path | None = None) -> RunStore:
     Raises:
         StoreError: The folder that the user named does not exist.
     """
+    store = open_store(root)
     if root is not None and not root.is_dir():
         raise StoreError(f"The folder {root} does not exist; name the folder that holds the runs with --store.")
-    return open_store(root)
+    return store
 
 
 def samples_folder() -> Path | None:
@@ -297,14 +327,14 @@ def _read_all(root: Path | None) -> tuple[list[RunRecord], list[UnreadableRun]]:
     unreadable: list[UnreadableRun] = []
     if root is None or not root.is_dir():
         return records, unreadable
-    for entry in sorted(root.iterdir()):
-        if entry.name.startswith("."):
-            continue
+    with os.scandir(root) as entries:
+        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+    for name in names:
         try:
-            records.append(read_record(RunFolder(entry)))
+            records.append(read_record_in(f"{root}/{name}"))
         except StoreError as error:
-            if reason := _why_unreadable(entry, error):
-                unreadable.append(UnreadableRun(entry.name, reason))
+            if reason := _why_unreadable(root / name, error):
+                unreadable.append(UnreadableRun(name, reason))
     return records, unreadable
 
 
@@ -340,9 +370,9 @@ def new_id(name: str, now_s: float) -> str:
 
 
 LONGEST_NAME = 200
-LATEST = "latest"
-"""Names the newest run on the command line."""
 """Longer text is not a mistyped run id."""
+LATEST = "latest"
+"""Names the newest run."""
 
 
 def name_of(path: Path) -> str:
@@ -360,7 +390,7 @@ def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -
         TraceReadError: Nothing matches.
     """
     with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
-        if Path(what).exists():
+        if str(what) and Path(what).exists():  # an empty name would be the folder that one is in
             return Path(what).absolute()
     opened = store if isinstance(store, RunStore) else find_store(store)
     name = opened.find_id(str(what))

@@ -15,7 +15,7 @@ from pipeline_lab.stages.stage_values import (
     Call,
     Element,
     Host,
-    Neighbours,
+    Neighbors,
     Position,
     Reading,
     Remark,
@@ -96,14 +96,14 @@ def _padding(stage: Stage, place: Position, advice: str = "") -> Iterator[Remark
     )
 
 
-def _refuse_batches(stage: str, standing: Neighbours) -> None:
+def _refuse_batches(stage: str, standing: Neighbors) -> None:
     if standing.size is not None:
         raise ValueError(
             f"{stage} takes examples, and batches come; use rebatch for another size, or put unbatch in between"
         )
 
 
-def _refuse_examples(stage: str, standing: Neighbours) -> None:
+def _refuse_examples(stage: str, standing: Neighbors) -> None:
     if standing.size is None:
         raise ValueError(f"{stage} takes batches; put batch before it")
 
@@ -143,6 +143,7 @@ class BatchStage(BatchingStage):
     deterministic: bool | None = None
 
     matters: ClassVar = ("size",)
+    sliders: ClassVar = {"size": "Batch size"}
     calls: ClassVar[tuple[Call, ...]] = (_call("batch"), _call("padded_batch"), _call("ragged_batch"))
     iterators: ClassVar[frozenset[str]] = frozenset(
         {"BatchV2", "ParallelBatch", "PaddedBatchV2", "Rebatch", "RebatchV2", "MapAndBatch"}
@@ -156,6 +157,10 @@ class BatchStage(BatchingStage):
         if self.mode != "batch" and self.num_parallel_calls is not None:
             raise ValueError(f"mode = {self.mode} has no num_parallel_calls; remove it")
         return self
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        return (self.size,)
 
     @property
     def examples(self) -> int:
@@ -190,7 +195,7 @@ class BatchStage(BatchingStage):
     def maps_inside(self) -> bool:
         return self.mode == "ragged_batch"
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _refuse_batches(self.stage, standing)
 
     def remarks(self, place: Position) -> Iterator[Remark]:
@@ -263,6 +268,10 @@ class BucketStage(BatchingStage):
         return round(sum(self.batch_sizes) / len(self.batch_sizes))
 
     @property
+    def batches(self) -> tuple[int, ...]:
+        return self.batch_sizes
+
+    @property
     def examples(self) -> int:
         return self.size
 
@@ -279,7 +288,7 @@ class BucketStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted * max(self.batch_sizes) + sum(self.batch_sizes)
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _refuse_batches(self.stage, standing)
 
     def remarks(self, place: Position) -> Iterator[Remark]:
@@ -319,7 +328,7 @@ class UnbatchStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return -(-wanted // size)
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _refuse_examples(self.stage, standing)
 
 
@@ -338,6 +347,10 @@ class RebatchStage(BatchingStage):
     needs_measuring: ClassVar[bool] = True
 
     @property
+    def batches(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
     def examples(self) -> int:
         return self.size
 
@@ -351,5 +364,5 @@ class RebatchStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return -(-wanted * self.size // size)
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _refuse_examples(self.stage, standing)

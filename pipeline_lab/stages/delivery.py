@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pipeline_lab.fields import Autotune
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, quote, wanted
 from pipeline_lab.stages.stage import OneForOne
-from pipeline_lab.stages.stage_values import Call, Host, Neighbours, Position, Reading, Remark, Running, Weight, Writing
+from pipeline_lab.stages.stage_values import Call, Host, Neighbors, Position, Reading, Remark, Running, Weight, Writing
 
 HOST_AND_PORT = r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}"
 TUNED_PREFETCH = 2
@@ -77,7 +77,7 @@ class ServiceStage(OneForOne):
     def order(self, reading: Reading) -> None:
         return None  # workers share the files as they come to them
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         if self.sharding != "off" and not all(stage.is_dividable for stage in standing.before):
             raise ValueError(
                 f"a service cannot divide files that are sampled; set sharding = off instead of {self.sharding}, or read "
@@ -188,6 +188,6 @@ class PrefetchToDeviceStage(PrefetchingStage):
             f"{INDENT}return dataset.apply({to_device})",
         ]
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         if standing.after:
             raise ValueError("nothing may come after prefetch_to_device; put it last")

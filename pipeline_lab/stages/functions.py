@@ -14,7 +14,7 @@ from pipeline_lab.stages.stage_values import (
     Call,
     Element,
     Host,
-    Neighbours,
+    Neighbors,
     Position,
     Reading,
     Remark,
@@ -43,6 +43,7 @@ class FunctionStage(OneForOne):
     calls: ClassVar[tuple[Call, ...]] = ()
     written_with: ClassVar[frozenset[str]] = frozenset({"map"})
     is_function: ClassVar[bool] = True
+    sliders: ClassVar[Mapping[str, str]] = {"num_parallel_calls": "Parallel calls of {stage}"}
     once: ClassVar[bool] = True
 
     def element(self, before: Element, workload: WorkloadTraits) -> Element:
@@ -50,7 +51,7 @@ class FunctionStage(OneForOne):
 
     def lines(self, writing: Writing) -> Iterable[str]:
         arguments = [writing.function, *parallel_arguments(self.num_parallel_calls, self.deterministic)]
-        return [assign_call("dataset.map", arguments, "whole batches at once" if writing.is_vectorised else "")]
+        return [assign_call("dataset.map", arguments, "whole batches at once" if writing.is_vectorized else "")]
 
     def running(self, host: Host) -> Running:
         written = self.num_parallel_calls
@@ -94,17 +95,17 @@ class FunctionStage(OneForOne):
 
 
 class ParseStage(FunctionStage):
-    """Turn records into tensors: parse the Example, decode the image. After `batch` it is vectorised."""
+    """Turn records into tensors: parse the Example, decode the image. After `batch` it is vectorized."""
 
     stage: Literal["parse"] = "parse"
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    vectorised_saves_ns: ClassVar[float] = 20_000.0
+    vectorized_saves_ns: ClassVar[float] = 20_000.0
     is_tuned: ClassVar[bool] = True
 
 
-def _after_parse(stage: str, standing: Neighbours) -> None:
+def _after_parse(stage: str, standing: Neighbors) -> None:
     if any(isinstance(other, ParseStage) for other in standing.after):
         raise ValueError(f"{stage} needs decoded images; put parse before it")
 
@@ -157,7 +158,7 @@ class ViewsStage(FunctionStage):
     def draws(self) -> str:
         return "crops"
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _after_parse(self.stage, standing)
         if standing.size is not None:
             raise ValueError("views makes examples out of single images; put it before batch")
@@ -185,7 +186,7 @@ class AugmentStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    vectorised_saves_ns: ClassVar[float] = 120_000.0
+    vectorized_saves_ns: ClassVar[float] = 120_000.0
     is_tuned: ClassVar[bool] = True
 
     def element(self, before: Element, workload: WorkloadTraits) -> Element:
@@ -195,7 +196,7 @@ class AugmentStage(FunctionStage):
     def draws(self) -> str | None:
         return "augmentation" if self.flip or self.rotate_degrees or self.cutout or self.crop else None
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         _after_parse(self.stage, standing)
 
     def check_element(self, element: Element) -> None:

@@ -24,6 +24,7 @@ class ShuffleStage(OneForOne):
     reshuffle_each_iteration: bool = True
 
     matters: ClassVar = ("buffer_size",)
+    sliders: ClassVar = {"buffer_size": "Shuffle buffer"}
     calls: ClassVar[tuple[Call, ...]] = (
         Call(
             "shuffle",
@@ -70,11 +71,13 @@ class ShuffleStage(OneForOne):
                 "once; put shuffle first.",
             )
         if place.sizes[place.index] is not None:
+            made = next(at for at in range(place.index - 1, -1, -1) if at == 0 or place.sizes[at - 1] is None)
+            batches = place.stages[made].stage
             yield place.remark(
                 "shuffled-batches",
                 Weight.ADVICE,
-                "shuffle comes after batch: it reorders whole batches and leaves the examples in each of them together; "
-                "put it before batch.",
+                f"shuffle comes after {batches}: it reorders whole batches and leaves the examples in each of them "
+                f"together; put it before {batches}.",
             )
         views_before = any(stage.copies > 1 for stage in place.before)  # which come one after another, and decoded
         if place.element.is_decoded and not views_before:

@@ -26,13 +26,13 @@ class PartStage(OneForOne):
 
     @abstractmethod
     def left(self, elements: float) -> float:
-        """Return how many of so many elements it hands on."""
+        """Return how many of the elements it hands on."""
 
     def remarks(self, place: Position) -> Iterator[Remark]:
         work = [stage.stage for stage in place.before if stage.is_function]
         if work and self.wastes_work:
             yield place.remark(
-                "worked-in-vain",
+                "wasted-work",
                 Weight.ADVICE,
                 f"{self.stage} comes after {work[-1]}, so work on the discarded elements is wasted; put {self.stage} before it.",
             )
@@ -45,7 +45,7 @@ def _count(count: float, element: Element) -> str:
 
 
 def _wasted(place: Position, sentence: str, weight: Weight = Weight.FACT) -> Remark:
-    return place.remark("read-in-vain", weight, f"{sentence}.")
+    return place.remark("wasted-reads", weight, f"{sentence}.")
 
 
 class TakeStage(PartStage):

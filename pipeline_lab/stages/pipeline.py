@@ -1,7 +1,7 @@
 """A pipeline as an ordered sequence of stages, whatever it was made from, and what they say together.
 
 Each stage stands for one line (or a few) of tf.data code; :mod:`pipeline_lab.pipeline.source` renders them in the
-order given here. Parsing that comes after `batch` is vectorised: it sees a batch of records at once.
+order given here. Parsing that comes after `batch` is vectorized: it sees a batch of records at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.registry import AnyStage
 from pipeline_lab.stages.stage import Stage
-from pipeline_lab.stages.stage_values import Amount, Element, Neighbours, WorkloadTraits
+from pipeline_lab.stages.stage_values import Amount, Element, Neighbors, WorkloadTraits
 from pipeline_lab.statistics.reading_steps import Epoch
 
 StageT = TypeVar("StageT", bound=Stage)
@@ -40,7 +40,7 @@ class StageSequence:
             copies *= stage.copies
         return copies
 
-    def is_vectorised(self, stage: str) -> bool:
+    def is_vectorized(self, stage: str) -> bool:
         """Say whether a stage sees whole batches because it comes after ``batch``."""
         return any(
             found.stage == stage and size is not None for found, size in zip(self.stages, self.batch_sizes, strict=True)
@@ -114,7 +114,7 @@ class StageSequence:
             raise ValueError("a batch stage is missing; the training step takes batches")
         sizes = (None, *self.batch_sizes)
         for index, stage in enumerate(self.stages):
-            stage.check(Neighbours(self.stages[:index], self.stages[index + 1 :], sizes[index]))
+            stage.check(Neighbors(self.stages[:index], self.stages[index + 1 :], sizes[index]))
         if sizes[-1] is None:
             raise ValueError("a batch stage is missing after unbatch; the training step takes batches")
 
@@ -145,7 +145,7 @@ class PipelineOptions(StageSequence, Options):
     private_threadpool_size: int | None = Field(None, ge=1, le=1024)
     """Threads that run user functions; None leaves tf.data's default, the number of cores."""
     tensorflow_rewrites: bool = True
-    """Let TensorFlow parallelise maps, fuse stages and inject a prefetch; off runs the pipeline just as written."""
+    """Let TensorFlow parallelize maps, fuse stages and inject a prefetch; off runs the pipeline just as written."""
     autotune_algorithm: Literal["max_parallelism", "hill_climb", "gradient_descent", "stage_based"] | None = None
     """How AUTOTUNE looks for parallelism and buffer sizes; None leaves it to tf.data."""
     autotune_cpu_budget: int | None = Field(None, ge=1, le=1024)

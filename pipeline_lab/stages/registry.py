@@ -56,7 +56,7 @@ def usual_place(kind: str, stages: Sequence[str]) -> int:
     return len(stages) - is_before_last
 
 
-def recognise(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:
+def recognize(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:
     """Return the stage that a call of a script stands for; an opaque one where no stage knows the call.
 
     Args:

@@ -2,7 +2,7 @@
 
 A stage is one class in a family module of this room: its options, its lines of source, where it may stand, what it does to
 number, size and order of the elements, how often it calls upstream, how it runs and what it costs, the calls and iterators
-by which it is recognised, and the advice about it. Everything else asks the declaration, through
+by which it is recognized, and the advice about it. Everything else asks the declaration, through
 :mod:`pipeline_lab.stages.registry`; nothing outside this room knows the stages one by one.
 
 A part without a sensible answer for every stage is abstract: a class that leaves it out cannot be made.
@@ -20,7 +20,7 @@ from pipeline_lab.stages.stage_values import (
     Call,
     Element,
     Host,
-    Neighbours,
+    Neighbors,
     Position,
     Reading,
     Remark,
@@ -38,7 +38,7 @@ class Stage(Options):
     """Its name in the options."""
 
     calls: ClassVar[tuple[Call, ...]]
-    """How it is recognised in a script; empty where no single call stands for it."""
+    """How it is recognized in a script; empty where no single call stands for it."""
     written_with: ClassVar[frozenset[str]] = frozenset()
     """Methods that it is written with but that do not stand for it in a script: other stages call them too."""
     iterators: ClassVar[frozenset[str]]
@@ -85,12 +85,14 @@ class Stage(Options):
     """What it costs cannot be told from a run without it."""
     hides_work: ClassVar[bool] = False
     """What it keeps from running cannot be told from a run with it."""
-    vectorised_saves_ns: ClassVar[float] = 0.0
+    vectorized_saves_ns: ClassVar[float] = 0.0
     """Overhead per example that goes when its function sees whole batches, ns (32-pixel images, a 2.5 GHz core)."""
     is_tuned: ClassVar[bool] = False
     """The tuner turns its number of parallel calls, together with those of others."""
     tuned_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields of which the tuner tries other values, as JSON."""
+    sliders: ClassVar[Mapping[str, str]] = {}
+    """Fields for which *What if* shows a slider, with its title."""
 
     # What it does to the elements
 
@@ -118,7 +120,7 @@ class Stage(Options):
 
     @abstractmethod
     def asks_for(self, wanted: int, size: int, left: float) -> int:
-        """Return at most how many elements it takes to hand on so many.
+        """Return at most how many elements it takes to hand on the wanted ones.
 
         Args:
             wanted: Elements to hand on.
@@ -134,7 +136,7 @@ class Stage(Options):
             before, after: What comes and what goes in one pass over the data, where that is known.
         """
 
-    # How it is written and recognised
+    # How it is written and recognized
 
     @abstractmethod
     def lines(self, writing: Writing) -> Iterable[str]:
@@ -148,7 +150,7 @@ class Stage(Options):
         """Write the lines that return the dataset, for a stage that not even the pipeline's options may follow."""
         return None
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         """Refuse a place where it cannot stand.
 
         Raises:
@@ -181,7 +183,7 @@ class Stage(Options):
         return True
 
     def with_calls(self, calls: int, files: int | None) -> Mapping[str, Any] | None:
-        """Return the fields that let it make so many calls at once; None where it cannot, or tunes them already.
+        """Return the fields that let it make this many calls at once; None where it cannot, or tunes them already.
 
         Args:
             calls: At once.
@@ -196,10 +198,15 @@ class Stage(Options):
         return None
 
     def can_share_files(self, file_sizes: Sequence[int], shards: int) -> bool:
-        """Say whether the files themselves can be divided among so many jobs."""
+        """Say whether the files themselves can be divided among the jobs."""
         return False
 
     # What follows from its options
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """Sizes of the batches that it makes; none where it makes no batches."""
+        return ()
 
     @property
     def copies(self) -> int:

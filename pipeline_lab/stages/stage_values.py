@@ -108,7 +108,7 @@ class WorkloadTraits(Protocol):
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """Where a stage is to stand.
 
     Attributes:
@@ -129,13 +129,13 @@ class Writing:
     Attributes:
         index: Its place, which tells its folder on disk from those of others.
         function: What ``map`` calls for it.
-        is_vectorised: That function sees whole batches.
+        is_vectorized: That function sees whole batches.
         written: Lines that the workload writes for the stage in its own way; None where it does not.
     """
 
     index: int
     function: str
-    is_vectorised: bool
+    is_vectorized: bool
     written: tuple[str, ...] | None = None
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
 from pipeline_lab.stages.stage import OneForOne, Stage
-from pipeline_lab.stages.stage_values import TAKEN_NS, Call, Neighbours, Position, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage_values import TAKEN_NS, Call, Neighbors, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Cache, OrderStep
 from pipeline_lab.units import format_percent
 
@@ -173,6 +173,6 @@ class SaveStage(StoreStage):
             assign_call("tf.data.Dataset.load", ["saved", *compression]),
         ]
 
-    def check(self, standing: Neighbours) -> None:
+    def check(self, standing: Neighbors) -> None:
         if any(stage.is_endless for stage in standing.before):
             raise ValueError("save never finishes after an endless repeat; put it before repeat")

@@ -1,7 +1,7 @@
 """How much a correlated series knows about its own mean.
 
-Neighbouring step times resemble each other: 300 steps on a shared machine may say as much as two independent ones.
-The integrated autocorrelation time (Geyer's initial positive sequence) says how many neighbours count as one; batch
+Neighboring step times resemble each other: 300 steps on a shared machine may say as much as two independent ones.
+The integrated autocorrelation time (Geyer's initial positive sequence) says how many neighbors count as one; batch
 means guard against correlation that is longer than the series can show. The larger error of the two is kept.
 """
 
@@ -41,7 +41,7 @@ class MeanEstimate:
 
 
 def autocorrelation_time(values: FloatArray) -> float:
-    """Return how many neighbouring values count as one independent one, at least 1.
+    """Return how many neighboring values count as one independent one, at least 1.
 
     Args:
         values: Equally spaced series, shape (n,).
@@ -81,15 +81,15 @@ def difference_interval(first: MeanEstimate, second: MeanEstimate, confidence: f
     """
     squares = (first.standard_error**2, second.standard_error**2)
     error = sum(squares) ** 0.5
-    centre = second.mean - first.mean
+    center = second.mean - first.mean
     if error == 0:
-        return centre, centre
+        return center, center
     freedoms = (max(1.0, each.effective_count / VALUES_PER_DEGREE - 1.0) for each in (first, second))
     from scipy.special import stdtrit  # only intervals need it
 
     degrees = sum(squares) ** 2 / sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True))
     half = float(stdtrit(degrees, 0.5 + confidence / 2)) * error
-    return centre - half, centre + half
+    return center - half, center + half
 
 
 def _batch_means_error(values: FloatArray) -> float:

@@ -24,7 +24,7 @@ class Mixing:
         batch_chi_square_per_df: Mean of Pearson's statistic of a batch over its degrees of freedom; None for one file.
         worst_tenth: Largest total variation of ten consecutive tenths of the run.
         drift: Total variation between the first and the second half of the run.
-        same_file_neighbours: Share of neighbours, one sample and the next, that come from the same file.
+        same_file_neighbours: Share of neighbors, one sample and the next, that come from the same file.
         order_correlation: Correlation of a sample's place in the epoch and its record's place in the data, -1 to 1.
         displacement: Mean distance of these two places over that of a random order; 0 in stored order, 1 in a random one.
         jump: Mean distance in the data from one sample to the next over that of a random order.

@@ -32,7 +32,7 @@ class GateAnswer(StrEnum):
     UNDECIDED = "undecided"
 
 
-def judge(result: RatioInterval, margin: float) -> Outcome:
+def judge_ratio(result: RatioInterval, margin: float) -> Outcome:
     """Word an interval.
 
     Args:

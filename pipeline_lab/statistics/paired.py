@@ -61,10 +61,10 @@ def paired_ratio(log_ratios: FloatArray, confidence: float = 0.95) -> PairedRati
         raise ValueError(f"A paired ratio needs at least two pairs, got {count}.")
     mean, error = float(log_ratios.mean()), float(log_ratios.std(ddof=1)) / count**0.5
     half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
-    low, centre, high = np.exp([mean - half, mean, mean + half])
+    low, center, high = np.exp([mean - half, mean, mean + half])
     return PairedRatio(
         pairs=count,
-        ratio=float(centre),
+        ratio=float(center),
         low=float(low),
         high=float(high),
         p_value=sign_flip_p(log_ratios),

@@ -237,7 +237,7 @@ class Shard(OrderStep):
 
 @dataclass(frozen=True)
 class RandomShard(OrderStep):
-    """Visit stretches of so many elements in a new random order each iteration."""
+    """Visit stretches of ``shard_size`` elements in a new random order each iteration."""
 
     num_shards: int
     shard_size: int

@@ -20,7 +20,7 @@ def undisturbed_rounds(load: FloatArray, limit: float) -> NDArray[np.bool_]:
     """Say which rounds count: those in which no arm's block met much more load than was usual until then.
 
     All blocks of a round go together. Since the load is other programs', it does not depend on which arm ran, and
-    leaving out by it cannot favour an arm. A later round never changes what was said of an earlier one.
+    leaving out by it cannot favor an arm. A later round never changes what was said of an earlier one.
 
     Args:
         load: What other programs used while each block ran, shape (rounds, arms); NaN where it was not measured,

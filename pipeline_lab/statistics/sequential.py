@@ -8,7 +8,7 @@ one step depends on the last, and however heavy the tails are.
 The test (a group-sequential sign-flip test on signed ranks) draws ``paths - 1`` further sequences of coins. Given the
 sizes, the observed sequence and the drawn ones are independent and equally likely, so no rule that treats them alike
 can tell which is which. The rule: at look j, of the sequences that have not crossed yet, those with the largest
-statistic cross, so many that at most ``spent_j × paths`` have crossed in total; ties do not cross. Since the observed
+statistic cross, until ``spent_j × paths`` have crossed in total at most; ties do not cross. Since the observed
 sequence is one of ``paths`` that are alike, it ever crosses with a probability of at most ``spent_last = alpha``. An
 interval that keeps every θ whose test has not crossed at this look therefore misses the truth at *any* of the looks
 with a probability of at most alpha; stopping when one likes what one sees is allowed.
@@ -58,7 +58,7 @@ class SequentialPlan:
         return (*range(self.first_look, self.max_pairs, self.look_every), self.max_pairs)
 
     def last_look(self, pairs: int) -> int | None:
-        """Return the latest look that so many pairs allow, or None before the first."""
+        """Return the latest look that this number of pairs allows, or None before the first."""
         return max((look for look in self.looks if look <= pairs), default=None)
 
 
@@ -116,7 +116,7 @@ def _log_interval(seen: FloatArray, plan: SequentialPlan) -> tuple[float, float]
 
 
 def _lowest(seen: FloatArray, plan: SequentialPlan) -> float:
-    """Bisect for the lower end, between a θ far outside and the centre; -inf if even the one outside has not crossed.
+    """Bisect for the lower end, between a θ far outside and the center; -inf if even the one outside has not crossed.
 
     The statistic only changes where θ passes a Walsh average, so one θ between every two of them stands for all.
     """

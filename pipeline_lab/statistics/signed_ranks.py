@@ -1,6 +1,6 @@
 """Signed ranks: the robust way to weigh paired differences, so that one disturbed pair cannot carry a verdict.
 
-Wilcoxon's statistic gives each difference its rank by size as weight. Its centre is the Hodges–Lehmann estimate, the
+Wilcoxon's statistic gives each difference its rank by size as weight. Its center is the Hodges–Lehmann estimate, the
 median of all pairwise averages (Walsh averages); with normal differences it needs 5 % more pairs than the mean, with
 the spikes of a shared machine far fewer.
 """
@@ -38,5 +38,5 @@ def walsh_averages(differences: FloatArray) -> FloatArray:
 
 
 def hodges_lehmann(differences: FloatArray) -> float:
-    """Return the centre that signed ranks see: the median of the Walsh averages."""
+    """Return the center that signed ranks see: the median of the Walsh averages."""
     return float(np.median(walsh_averages(differences)))

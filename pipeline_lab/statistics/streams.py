@@ -79,7 +79,7 @@ def _visits(sizes: IntArray, cycle: int, block: int) -> tuple[IntArray, IntArray
 
 
 def _rounds_for(wanted: int, sizes: IntArray, start: IntArray, block: int) -> int:
-    """Return the smallest number of rounds that give so many records, or all rounds if the data has fewer."""
+    """Return the smallest number of rounds that give the wanted records, or all rounds if the data has fewer."""
     low, high = 0, int((start + sizes // block + 1).max(initial=0))
     while low < high:
         middle = (low + high) // 2
@@ -237,7 +237,7 @@ def filter_(upstream: Stream, step: "Filter", rng: np.random.Generator) -> Strea
 
 
 def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArray], IntArray]) -> IntArray:
-    """Ask for more and more until so many are left after a change, or nothing more comes."""
+    """Ask for more and more until the wanted elements are left after a change, or nothing more comes."""
     while True:
         elements = upstream(asked)
         changed = change(elements)

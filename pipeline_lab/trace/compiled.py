@@ -181,6 +181,7 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
     import numba
     from llvmlite import binding
     from numba.core import compiler, registry
+    from numba.core.compiler_lock import global_compiler_lock
 
     flat = list(_flat(kinds))
     names = iter([f"a{number}" for number in range(len(flat))])
@@ -197,12 +198,44 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
     typing.refresh()
     target.refresh()
     taken = (*[places.get(kind, numba.int64) for kind in flat], places["q"])
-    made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
+    with global_compiler_lock, _without_machine_code():
+        made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
+        made.library._ensure_finalized()  # takes in what it calls
     text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
     module = binding.parse_assembly(
         text.replace("@NRT_MemInfo_call_dtor", "@abort")
     )  # no array is made or freed in there
-    return cast(bytes, made.library.codegen._tm.emit_object(module))
+    codegen = made.library.codegen
+    optimize, how = codegen._module_pass_manager()
+    optimize.run(module, how)
+    return cast(bytes, codegen._tm.emit_object(module))
+
+
+@contextlib.contextmanager
+def _without_machine_code() -> Iterator[None]:
+    """Let Numba optimize functions lightly and make no machine code of them: what calls them takes them in and is optimized whole."""
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.cpu import CPUContext
+
+    def optimize_lightly(library: Any) -> None:
+        optimize, how = library.codegen._module_pass_manager(
+            loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
+        )
+        optimize.run(library._final_module, how)
+
+    instead: tuple[tuple[Any, str, Any], ...] = (
+        (JITCodeLibrary, "_optimize_final_module", optimize_lightly),
+        (JITCodeLibrary, "_finalize_specific", lambda _: None),
+        (CPUContext, "get_executable", lambda *_: [].append),  # a key of its own for each, which nobody calls
+    )
+    before = [getattr(owner, name) for owner, name, _ in instead]
+    try:
+        for owner, name, function in instead:
+            setattr(owner, name, function)
+        yield
+    finally:
+        for (owner, name, _), function in zip(instead, before, strict=True):
+            setattr(owner, name, function)
 
 
 def _written(kind: Shape, names: Iterator[str]) -> str:

@@ -14,7 +14,7 @@ from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.archives import expand
 from pipeline_lab.trace.legacy import derived
 from pipeline_lab.trace.legacy.message import DamagedMessageError, read_fields, read_text
-from pipeline_lab.trace.sources import TraceFile, classify, find_traces, is_json
+from pipeline_lab.trace.sources import TraceFile, find_traces, is_json, kind_and_host
 from pipeline_lab.trace.wire import ByteArray
 
 _HOST = re.compile(
@@ -95,7 +95,7 @@ def _host_of(path: Path) -> str:
 
 
 def _holds_captures(path: Path) -> bool:
-    if path.is_file() and (classify(path) or derived.is_derived(path.name)):
+    if path.is_file() and (kind_and_host(path) or derived.is_derived(path.name)):
         return True
     with contextlib.suppress(TraceReadError), find_traces(path) as source:
         return path.is_dir() or source.path != source.root

@@ -46,7 +46,7 @@ class SomeStats:
 def leave_out_impossible(trace: Trace) -> Trace:
     """Return a trace without events outside the time of the recording; a sound one is returned as it is.
 
-    What was left out is told in the trace's ``salvage``.
+    The trace's ``salvage`` says what was left out.
     """
     lines = [line for plane in trace.planes for line in plane.lines if line.count]
     if not lines:

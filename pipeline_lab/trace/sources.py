@@ -112,7 +112,7 @@ def session_file(path: Path) -> TraceFile:
     return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 
-def classify(path: Path) -> tuple[FileKind, str] | None:
+def kind_and_host(path: Path) -> tuple[FileKind, str] | None:
     """Return kind and host by a file's name, None if it is not a trace's name."""
     for pattern, kind in _ENDINGS:
         match = pattern.fullmatch(path.name)
@@ -208,7 +208,7 @@ def look_at_file(path: Path) -> TraceSource:
         return TraceSource(path, path, SourceKind.DERIVED, (), (path,))
     if _is_events_file(path):
         raise TraceReadError(f"{path.name} is a TensorBoard events file, which holds no profile; {HOW_TO_RECORD}.")
-    kind, host = classify(path) or (FileKind.XPLANE, path.name.split(".")[0])
+    kind, host = kind_and_host(path) or (FileKind.XPLANE, path.name.split(".")[0])
     file = TraceFile(path, kind, "", host, path.stat().st_size)
     return TraceSource(path, path, _KIND_OF_FILE[kind], (file,))
 
@@ -222,7 +222,7 @@ def search(places: Sequence[SearchRoot], path: Path) -> TraceSource:
     files, stored, others = [], [], []
     for place in places:
         for found in files_below(place.root, TraceReadError):
-            classified = classify(found)
+            classified = kind_and_host(found)
             if derived.is_derived(found.name):
                 stored.append(found)
             elif classified:
@@ -350,7 +350,7 @@ def open_traces(path: Path) -> Iterator[Trace]:
                 yield _unreadable(file, error)
 
 
-def open_trace(path: Path | str) -> Trace:
+def read_trace(path: Path | str) -> Trace:
     """Read the one trace at ``path``.
 
     Raises:
@@ -358,7 +358,7 @@ def open_trace(path: Path | str) -> Trace:
     """
     with find_traces(Path(path)) as source:
         if len(source.files) != 1:
-            raise TraceReadError(f"{path} holds {len(source.files)} traces, not one; open_traces reads them in turn.")
+            raise TraceReadError(f"{path} holds {len(source.files)} traces, not one; name one of its files.")
         return source.files[0].read()
 
 

@@ -18,7 +18,7 @@ from pipeline_lab.runs.run_folder import RunFolder, end_run, read_record, update
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.executors.local import LocalExecutor, open_executor
-from pipeline_lab.tuning.script_search import ScriptSearch
+from pipeline_lab.tuning.script.script_search import ScriptSearch
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.tuning.trials import TrialLedger, Trials

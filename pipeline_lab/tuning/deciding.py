@@ -13,11 +13,17 @@ from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.tune_options import SearchRules
-from pipeline_lab.runs.standings import plan_looks
+from pipeline_lab.runs.race_standings import plan_looks
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
 from pipeline_lab.tuning.history import History, Raced, RacedArm, SearchEnded, has_raced
-from pipeline_lab.tuning.search_result import TIME_SPENT, end_sentence, no_time_sentence, too_few_sentence
+from pipeline_lab.tuning.search_result import (
+    TIME_SPENT,
+    end_sentence,
+    no_first_race_sentence,
+    no_time_sentence,
+    too_few_sentence,
+)
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TimeBudget, TrialLine, Trials
 
@@ -332,7 +338,8 @@ class Deciding(ABC, Generic[Arm, Runs]):
             winner = self._undecided
         if winner is self.start:
             is_short = reason == TIME_SPENT and not any(isinstance(step, Raced) for step in self.history.steps)
-            self.end(no_time_sentence(reason, self.budget.least_s) if is_short else reason, had_time=not is_short)
+            said = no_first_race_sentence(reason, self.budget.least_to_begin_s) if is_short else reason
+            self.end(said, had_time=not is_short)
             return
         if self.budget.left_s < self.budget.race_s(2):
             self.end(no_time_sentence(reason, self.budget.least_s))

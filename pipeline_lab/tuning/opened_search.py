@@ -11,7 +11,7 @@ from pipeline_lab.options.tune_options import is_script_tune
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import find_path
-from pipeline_lab.tuning.script_result import ScriptTuning, read_script_tuning
+from pipeline_lab.tuning.script.script_result import ScriptTuning, read_script_tuning
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, read_tuning
 
 AnyTuning: TypeAlias = Tuning | ScriptTuning

@@ -34,7 +34,7 @@ class Limits:
 
     Attributes:
         memory_bytes: Buffers and caches may hold this much; None if unknown.
-        threads: So many may read and map at once; None for any number.
+        threads: Most that may read and map at once; None for any number.
     """
 
     memory_bytes: int | None = None

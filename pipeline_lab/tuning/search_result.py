@@ -85,7 +85,7 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
 
 
 NOTHING_RACED = "Nothing was raced"
-TIME_SPENT = "The time is spent."
+TIME_SPENT = "There is no time for another race."
 
 
 def too_few_sentence(reason: str, budget_s: float) -> str:
@@ -96,6 +96,11 @@ def too_few_sentence(reason: str, budget_s: float) -> str:
 def no_time_sentence(reason: str, least_s: float) -> str:
     """Add that the last race did not fit into the budget, and which budget would have sufficed."""
     return f"{reason} A race of two takes longer than the remaining time; give the search {format_duration(least_s * NS_PER_S)} or more."
+
+
+def no_first_race_sentence(reason: str, least_s: float) -> str:
+    """Add which budget would have had time for a race, and for one of its winner against the start."""
+    return f"{reason} For one, and one of its winner against the start, give the search {format_duration(least_s * NS_PER_S)} or more."
 
 
 def _gain(ratio: Ratio) -> str:
@@ -228,6 +233,11 @@ class RecordedSearch(Displayed, ABC):
     def winner_was_raced(self) -> bool:
         """Whether races say that the winner is the best; one that ran in none is only the model's choice."""
         return self.winner_name == START or has_raced(self.steps, self.winner_name)
+
+    @property
+    def had_time(self) -> bool:
+        """Whether it looked for something better; a search whose time was spent before its first race knows nothing."""
+        return not self.sentence.startswith(NOTHING_RACED)
 
     @property
     def spent_s(self) -> float:

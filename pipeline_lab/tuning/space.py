@@ -41,7 +41,7 @@ class Knob:
         now: Its value in the pipeline that it was made for.
         values: Every value it can take, ``now`` among them, in ascending order where there is one.
         turn: Writes a value into the document of a job.
-        is_ordered: The values lie on a line, so that neighbours behave alike.
+        is_ordered: The values lie on a line, so that neighbors behave alike.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _knobs(options: RunOptions) -> Iterator[Knob]:
     if any(stage.is_tuned for stage in pipeline.stages):
         yield _map_calls(pipeline)
         yield _pool(pipeline)
-        yield from _vectorised(options)
+        yield from _vectorized(options)
     yield from _cache(options)
     for index, stage in enumerate(pipeline.stages):
         yield from (_field(index, stage, name, values) for name, values in stage.tuned_fields.items())
@@ -186,7 +186,7 @@ def _prefetch(pipeline: PipelineOptions) -> Knob:
     return Knob("prefetch", now, _values(now, DEPTHS), turn)
 
 
-def _vectorised(options: RunOptions) -> Iterator[Knob]:
+def _vectorized(options: RunOptions) -> Iterator[Knob]:
     """Batch before the first map, so that each of them sees a whole batch at once; only next to each other do they swap."""
     kinds = [stage.stage for stage in options.pipeline.stages]
     maps = [place for place, stage in enumerate(options.pipeline.stages) if stage.is_tuned]

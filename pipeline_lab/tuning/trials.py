@@ -18,7 +18,7 @@ from pathlib import Path
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, read_events
+from pipeline_lab.runs.run_events import LAST_PHASE, CalibrationEvent, PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
 from pipeline_lab.tuning.executors.executor import Executor, Finished, Trial
 from pipeline_lab.units import NS_PER_S
@@ -234,8 +234,15 @@ class TimeBudget:
 
     @property
     def least_s(self) -> float:
-        """A budget that would have sufficed for the next race of two, in tens of seconds."""
+        """A budget that would have sufficed for the last race, in tens of seconds."""
         return self.total_with_s(self.race_s(2))
+
+    @property
+    def least_to_begin_s(self) -> float:
+        """A budget that would have sufficed for a race of two beside the time that is kept, in tens of seconds."""
+        beside_s = self._trials.spent_s + self.race_s(2)
+        kept_s = max(self.race_s(2), LAST_RACE_SHARE / (1 - LAST_RACE_SHARE) * beside_s)
+        return self.total_with_s(self.race_s(2) + kept_s)
 
     def total_with_s(self, more_s: float) -> float:
         """Return the budget that would have had so much more time for what was measured, in tens of seconds."""
@@ -267,11 +274,7 @@ def read_costs(folder: RunFolder) -> TrialCosts:
             begun_s.setdefault(event.phase, event.time_ns / NS_PER_S)
         elif isinstance(event, CalibrationEvent):
             first_batch_s = (event.first_batch_ns or 0.0) / NS_PER_S
-    if (
-        status.started_s is None
-        or status.ended_s is None
-        or not {"building", "training", "finishing"} <= begun_s.keys()
-    ):
+    if status.started_s is None or status.ended_s is None or not {"building", "training", LAST_PHASE} <= begun_s.keys():
         return TrialCosts()
-    once_s = begun_s["building"] - status.started_s + status.ended_s - begun_s["finishing"]
+    once_s = begun_s["building"] - status.started_s + status.ended_s - begun_s[LAST_PHASE]
     return TrialCosts(max(0.0, once_s), max(0.0, begun_s["training"] - begun_s["building"] - first_batch_s))

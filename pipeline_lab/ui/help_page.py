@@ -66,7 +66,7 @@ def _paths() -> str:
 def show_start() -> None:
     """Show an example to look at, the first commands to type, and where the documentation is."""
     store = cache.store()
-    sample = next((record for record in store.runs() if store.is_sample(record.id)), None)
+    sample = next(iter(store.bundled()), None)
     with st.container(border=True, key="start"):
         st.markdown(
             "**How to read a run.** The sentence says what limits the job; the strip below it shows what a step consists of: "

@@ -13,18 +13,18 @@ from pipeline_lab.runs.saved_presets import preset_groups
 from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions, state
 from pipeline_lab.ui.shared.cache import summary
-from pipeline_lab.ui.shared.text import escape, format_moment
-from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.ui.shared.text import escape, format_moment, sentence
+from pipeline_lab.units import NS_PER_MS, format_duration
 
 
 def show_run(store: RunStore, record: RunRecord) -> None:
-    """Show a run with its two headline numbers and a button that opens it."""
+    """Show a run with what limits it, its step time and a button that opens it."""
     numbers = summary(store.folder(record.id))
     with st.container(border=True, height="stretch", key=f"card-{record.id}"):
         st.markdown(f"**{escape(record.name)}** {run_actions.state_badge(store, record)}")
-        if numbers.step_ms is not None and numbers.wait_percent is not None:
-            step = format_duration(numbers.step_ms * NS_PER_MS)
-            st.markdown(f"Median step {step}, {format_percent(numbers.wait_percent)} of the time waiting for input")
+        if numbers.step_ms is not None:
+            step = f"median step {format_duration(numbers.step_ms * NS_PER_MS)}"
+            st.markdown(escape(sentence(", ".join(filter(None, (numbers.verdict, step))))))
         else:
             st.markdown(escape(record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))

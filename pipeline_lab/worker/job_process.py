@@ -6,9 +6,12 @@ import multiprocessing
 import os
 import shutil
 import sys
+import tempfile
 import threading
 import traceback
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
@@ -53,19 +56,19 @@ def leave_process(exit_code: int) -> None:
     try:
         for child in multiprocessing.active_children():
             child.kill()
-        _delete_generated_code()
     finally:
         os._exit(exit_code)
 
 
-def _delete_generated_code() -> None:
-    """Delete what AutoGraph wrote for its functions into the temporary folder, as it would in an orderly exit."""
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("__autograph_generated_file"):
-            for attribute in ("__file__", "__cached__"):
-                if file := getattr(module, attribute, None):
-                    with contextlib.suppress(OSError):
-                        Path(file).unlink()
+def keep_generated_code_in(folder: Path) -> None:
+    """Let AutoGraph, which is loaded, write its functions into a folder that goes with the run, however that ends.
+
+    It would write them into the folder of all temporary files, where those of a killed process stay.
+    """
+    from tensorflow.python.autograph.pyct import loader
+
+    folder.mkdir(parents=True, exist_ok=True)
+    loader.tempfile = SimpleNamespace(NamedTemporaryFile=partial(tempfile.NamedTemporaryFile, dir=folder))
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:
@@ -78,11 +81,13 @@ def _run(folder: RunFolder, log: EventLog) -> None:
             race = read_race_options(document)
             from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless loaded by a spare
 
+            keep_generated_code_in(folder.scratch)
             run_race(folder, race, log, stop)
         else:
             options = read_options(document)
             from pipeline_lab.worker.training_session import run_session
 
+            keep_generated_code_in(folder.scratch)
             run_session(Job(folder, options, log, stop, Clock()))
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
-from pipeline_lab.runs.run_events import CheckpointEvent, NoteEvent
+from pipeline_lab.runs.run_events import LAST_PHASE, CheckpointEvent, NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
@@ -168,8 +168,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
             loop.run(trainer.distribute(data.training()), follow)
         for sentence in tell_loss_scale(trainer.weights(), course.steps, is_asynchronous=device.is_asynchronous):
             job.log.write(NoteEvent(sentence))
-        if not job.stop.is_set:
-            job.enter("finishing")
+        job.log.write(PhaseEvent(LAST_PHASE))  # after a request to stop, too
 
 
 def describe_run(folder: RunFolder, device: JobDevice) -> None:

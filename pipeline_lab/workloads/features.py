@@ -66,7 +66,7 @@ class FeaturesWorkload(Workload):
             '    "id": tf.io.FixedLenFeature([], tf.int64),': True,
             "}": True,
         }
-        parse = _PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE
+        parse = _PARSE_BATCH if pipeline.is_vectorized("parse") else _PARSE
         loads = looks_up and self.layout in ("variable", "sharded")
         functions = [parse, *([_LOAD] if loads else []), *([_LOOK_UP[self.layout]] if looks_up else [])]
         imports = {

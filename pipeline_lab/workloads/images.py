@@ -61,18 +61,18 @@ class ImagesWorkload(Workload):
     step_options: ClassVar = frozenset({"precision", "xla", "accumulate", "replicas"})
 
     def source(self, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
-        is_vectorised = pipeline.is_vectorised("parse")
+        is_vectorized = pipeline.is_vectorized("parse")
         views, augment = pipeline.first(ViewsStage), pipeline.first(AugmentStage)
         if self.data == "folder":
             per_file = PerFile.FOLDER
-            code = folder_code(IMAGE_ENDINGS) + folder_parse_code(self, is_vectorised=is_vectorised)
+            code = folder_code(IMAGE_ENDINGS) + folder_parse_code(self, is_vectorized=is_vectorized)
         else:
             per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
-            code = read_code(per_file) + parse_code(self, is_vectorised=is_vectorised, has_probe=has_probe)
+            code = read_code(per_file) + parse_code(self, is_vectorized=is_vectorized, has_probe=has_probe)
         if views is not None:
             code += _views_code(views, has_ids=has_probe or self.data != "files")
         if augment is not None:
-            code += _augment_code(augment, is_vectorised=pipeline.is_vectorised("augment"))
+            code += _augment_code(augment, is_vectorized=pipeline.is_vectorized("augment"))
         over = "over folders of images" if self.data == "folder" else "over TFRecord files"
         written = {"read": lambda read: read_lines(read, per_file)}
         return WorkloadSource(_about(self, has_probe=has_probe), code, written, over=over)
@@ -165,13 +165,13 @@ def parse(files: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 '''
 
 
-def folder_parse_code(workload: ImagesWorkload, *, is_vectorised: bool) -> Code:
+def folder_parse_code(workload: ImagesWorkload, *, is_vectorized: bool) -> Code:
     """Write ``decode`` and ``parse`` for images that are files of their own."""
-    parse = _PARSE_PATHS if is_vectorised else _PARSE_PATH
+    parse = _PARSE_PATHS if is_vectorized else _PARSE_PATH
     return Code(constants=(f"IMAGE_SIZE = {workload.image_size}",), functions=(_DECODE_ANY.strip(), parse.strip()))
 
 
-def parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:
+def parse_code(workload: ImagesWorkload, *, is_vectorized: bool, has_probe: bool) -> Code:
     """Write ``decode`` and ``parse``."""
     own = workload.data != "files"
     image, label = ('"image"', '"label"') if own else (quote(workload.image_feature), quote(workload.label_feature))
@@ -184,18 +184,18 @@ def parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool
         "}",
     ]
     decode = _DECODE_OWN if own else _DECODE_ANY
-    parse = _parse_function(image, label, own=own, is_vectorised=is_vectorised, has_probe=has_probe)
+    parse = _parse_function(image, label, own=own, is_vectorized=is_vectorized, has_probe=has_probe)
     return Code(constants=tuple(constants), functions=(decode.strip(), parse))
 
 
-def _parse_function(image: str, label: str, *, own: bool, is_vectorised: bool, has_probe: bool) -> str:
+def _parse_function(image: str, label: str, *, own: bool, is_vectorized: bool, has_probe: bool) -> str:
     argument = (
-        "element: dict[str, tf.Tensor]" if has_probe else "records: tf.Tensor" if is_vectorised else "record: tf.Tensor"
+        "element: dict[str, tf.Tensor]" if has_probe else "records: tf.Tensor" if is_vectorized else "record: tf.Tensor"
     )
     records = 'element["record"]' if has_probe else argument.partition(":")[0]
     fields = [f'"label": example[{label}]']
     fields += ['"id": example["id"]'] if own else ['"id": element["id"]'] if has_probe else []
-    if is_vectorised:
+    if is_vectorized:
         body = [
             '    """Decode a batch of records into images and labels."""',
             f"    example = tf.io.parse_example({records}, FEATURES)",
@@ -214,13 +214,13 @@ def _parse_function(image: str, label: str, *, own: bool, is_vectorised: bool, h
 
 _ROTATE = '''
 def rotate(image: tf.Tensor) -> tf.Tensor:
-    """Rotate around the centre, by up to MAX_ROTATION either way."""
+    """Rotate around the center, by up to MAX_ROTATION either way."""
     size = image.shape[0]
-    centre = (size - 1) / 2
+    center = (size - 1) / 2
     angle = tf.random.uniform([], -MAX_ROTATION, MAX_ROTATION)
     cosine, sine = tf.cos(angle), tf.sin(angle)
-    shift_x = centre - centre * (cosine - sine)
-    shift_y = centre - centre * (cosine + sine)
+    shift_x = center - center * (cosine - sine)
+    shift_y = center - center * (cosine + sine)
     rotated = tf.raw_ops.ImageProjectiveTransformV3(
         images=image[tf.newaxis],
         transforms=tf.stack([cosine, -sine, shift_x, sine, cosine, shift_y, 0.0, 0.0])[tf.newaxis],
@@ -233,13 +233,13 @@ def rotate(image: tf.Tensor) -> tf.Tensor:
 
 _ROTATE_BATCH = '''
 def rotate(images: tf.Tensor) -> tf.Tensor:
-    """Rotate each image around its centre, by its own angle of up to MAX_ROTATION either way."""
+    """Rotate each image around its center, by its own angle of up to MAX_ROTATION either way."""
     size = images.shape[1]
-    centre = (size - 1) / 2
+    center = (size - 1) / 2
     angle = tf.random.uniform([tf.shape(images)[0]], -MAX_ROTATION, MAX_ROTATION)
     cosine, sine, zero = tf.cos(angle), tf.sin(angle), tf.zeros_like(angle)
-    shift_x = centre - centre * (cosine - sine)
-    shift_y = centre - centre * (cosine + sine)
+    shift_x = center - center * (cosine - sine)
+    shift_y = center - center * (cosine + sine)
     return tf.raw_ops.ImageProjectiveTransformV3(
         images=images,
         transforms=tf.stack([cosine, -sine, shift_x, sine, cosine, shift_y, zero, zero], axis=1),
@@ -334,7 +334,7 @@ def _views_code(stage: ViewsStage, *, has_ids: bool) -> Code:
     return Code(constants=constants, functions=(body.rstrip(),))
 
 
-def _augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
+def _augment_code(stage: AugmentStage, *, is_vectorized: bool) -> Code:
     """Write ``augment`` and the functions it calls."""
     radians = f"MAX_ROTATION = math.radians({stage.rotate_degrees!r})"
     constants = {
@@ -344,12 +344,12 @@ def _augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
         f"CUTOUT = {stage.cutout}": stage.cutout,
     }
     helpers = {
-        _RANDOM_CROP_BATCH: is_vectorised and stage.crop,
-        _RANDOM_FLIP_BATCH: is_vectorised and stage.flip,
-        _ROTATE_BATCH if is_vectorised else _ROTATE: stage.rotate_degrees,
-        _CUT_OUT_BATCH if is_vectorised else _CUT_OUT: stage.cutout,
+        _RANDOM_CROP_BATCH: is_vectorized and stage.crop,
+        _RANDOM_FLIP_BATCH: is_vectorized and stage.flip,
+        _ROTATE_BATCH if is_vectorized else _ROTATE: stage.rotate_degrees,
+        _CUT_OUT_BATCH if is_vectorized else _CUT_OUT: stage.cutout,
     }
-    main = _augment_batch(stage) if is_vectorised else _augment_example(stage)
+    main = _augment_batch(stage) if is_vectorized else _augment_example(stage)
     return Code(
         imports=("import math",) if stage.rotate_degrees else (),
         constants=wanted(constants),

@@ -107,7 +107,7 @@ class RecordsWorkload(Workload):
             "With the sample probe: each example carries file index × 2**40 + record number as its id.": has_probe,
         }
         constants = ["FEATURES = {", *(f"{INDENT}{_spec(each)}," for each in self.parsed_features), "}"]
-        parse = _parse_function(self, is_vectorised=pipeline.is_vectorised("parse"), has_probe=has_probe)
+        parse = _parse_function(self, is_vectorized=pipeline.is_vectorized("parse"), has_probe=has_probe)
         return WorkloadSource(
             about=wanted(about),
             code=read_code(per_file) + Code(constants=tuple(constants), functions=(parse,)),
@@ -132,7 +132,7 @@ class RecordsWorkload(Workload):
             raise ValueError("there is nothing but the label to train on; name another feature")
 
     def varies_in(self, pipeline: PipelineOptions) -> bool:
-        return self.has_varied_features and not pipeline.is_vectorised("parse")
+        return self.has_varied_features and not pipeline.is_vectorized("parse")
 
     @property
     def users_pattern(self) -> str:
@@ -167,10 +167,10 @@ def _spec(feature: RecordFeature) -> str:
     return f"{quote(feature.name)}: tf.io.FixedLenFeature({shape}, {kind})"
 
 
-def _parse_function(workload: RecordsWorkload, *, is_vectorised: bool, has_probe: bool) -> str:
-    records = "records" if is_vectorised else "record"
+def _parse_function(workload: RecordsWorkload, *, is_vectorized: bool, has_probe: bool) -> str:
+    records = "records" if is_vectorized else "record"
     argument = "element: dict[str, tf.Tensor]" if has_probe else f"{records}: tf.Tensor"
-    function = "parse_example" if is_vectorised else "parse_single_example"
+    function = "parse_example" if is_vectorized else "parse_single_example"
     given = 'element["record"]' if has_probe else records
     fields = {
         '"features": features': True,
@@ -180,7 +180,7 @@ def _parse_function(workload: RecordsWorkload, *, is_vectorised: bool, has_probe
     return "\n".join(
         [
             f"def parse({argument}) -> dict[str, object]:",
-            f'{INDENT}"""Parse {"a batch of Examples" if is_vectorised else "an Example"}."""',
+            f'{INDENT}"""Parse {"a batch of Examples" if is_vectorized else "an Example"}."""',
             f"{INDENT}features = tf.io.{function}({given}, FEATURES)",
             f"{INDENT}return {{{', '.join(wanted(fields))}}}",
         ]

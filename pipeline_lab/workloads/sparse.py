@@ -39,7 +39,7 @@ class SparseWorkload(Workload):
             '    "id": tf.io.FixedLenFeature([], tf.int64),',
             "}",
         )
-        parse = (_PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE).strip()
+        parse = (_PARSE_BATCH if pipeline.is_vectorized("parse") else _PARSE).strip()
         return WorkloadSource(
             about=(f"Elements are batches of {self.features} sparse features, a label and an id.",),
             code=Code(constants=constants, functions=(parse,)),

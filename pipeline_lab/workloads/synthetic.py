@@ -55,7 +55,7 @@ class SyntheticWorkload(Workload):
         unpacked = [] if has_map else [assign_call("dataset.map", ["unpack"])]
         return WorkloadSource(
             about=('Elements are batches of {"payload": uint8, "id": int64}, with set times to read and map them.',),
-            code=_code(self, has_map=has_map, is_vectorised=pipeline.is_vectorised("map")),
+            code=_code(self, has_map=has_map, is_vectorized=pipeline.is_vectorized("map")),
             written={"read": lambda read: [*read_lines(read, per_file), *unpacked]},
             functions={"map": "work" if self.has_map_time else "unpack"},
         )
@@ -182,7 +182,7 @@ def work(records: tf.Tensor) -> dict[str, tf.Tensor]:
 '''
 
 
-def _code(workload: SyntheticWorkload, *, has_map: bool, is_vectorised: bool) -> Code:
+def _code(workload: SyntheticWorkload, *, has_map: bool, is_vectorized: bool) -> Code:
     spins = workload.work == "spin"
     reads_slowly, works = workload.read_ms > 0, has_map and workload.has_map_time
     spends = works or (spins and reads_slowly)
@@ -197,7 +197,7 @@ def _code(workload: SyntheticWorkload, *, has_map: bool, is_vectorised: bool) ->
         f"JITTER = {workload.jitter_percent / 100!r}": has_jitter,
         "BLOCK = bytes(100_000)": spends and spins,
     }
-    work = _work_varied(workload, is_vectorised) if has_tail or has_jitter else _WORK_BATCH if is_vectorised else _WORK
+    work = _work_varied(workload, is_vectorized) if has_tail or has_jitter else _WORK_BATCH if is_vectorized else _WORK
     functions = {
         _HASH: spends and spins,
         _SPIN if spins else _SLEEP: spends,
@@ -208,10 +208,10 @@ def _code(workload: SyntheticWorkload, *, has_map: bool, is_vectorised: bool) ->
     return Code(wanted(imports), wanted(constants), tuple(text.strip() for text in wanted(functions)))
 
 
-def _work_varied(workload: SyntheticWorkload, is_vectorised: bool) -> str:
+def _work_varied(workload: SyntheticWorkload, is_vectorized: bool) -> str:
     """Write ``work`` for records that do not all take the same time."""
-    argument, result = ("records", "batch") if is_vectorised else ("record", "example")
-    whole = "each record of a batch, then hand the batch on" if is_vectorised else "a record, then hand it on"
+    argument, result = ("records", "batch") if is_vectorized else ("record", "example")
+    whole = "each record of a batch, then hand the batch on" if is_vectorized else "a record, then hand it on"
     slow = f'tf.where({result}["id"] % TAIL_EVERY == 0, TAIL_SECONDS, MAP_SECONDS)'
     seconds = slow if workload.tail_every else f'tf.fill(tf.shape({result}["id"]), MAP_SECONDS)'
     lines = {
@@ -220,7 +220,7 @@ def _work_varied(workload: SyntheticWorkload, is_vectorised: bool) -> str:
         f"    {result} = unpack({argument})": True,
         f"    seconds = tf.cast({seconds}, tf.float64)": True,
         "    seconds *= tf.random.uniform(tf.shape(seconds), 1 - JITTER, 1 + JITTER, tf.float64)": workload.jitter_percent,
-        f"    spend({'tf.reduce_sum(seconds)' if is_vectorised else 'seconds'})": True,
+        f"    spend({'tf.reduce_sum(seconds)' if is_vectorized else 'seconds'})": True,
         f"    return {result}": True,
     }
     return "\n".join(wanted(lines))

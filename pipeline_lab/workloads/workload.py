@@ -161,7 +161,7 @@ class Workload(Options):
         return 0.0
 
     def order_ns(self, stage: str, examples: float, held_examples: float) -> float:
-        """Return what it takes to hand on so many examples in order where some of them are known to be slow, ns.
+        """Return what it takes to hand on the examples in order where some of them are known to be slow, ns.
 
         Args:
             stage: Whose calls run at the same time.

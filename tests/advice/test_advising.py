@@ -10,7 +10,7 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
-from pipeline_lab.analysis.verdict.verdict_rules import judge
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from tests.analysis.verdict.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.verdict.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
@@ -29,7 +29,7 @@ def judged(calibration: object = NO_CALIBRATION, **percent: int) -> Diagnosis:
         live_model=NO_PIPELINE,
     )
     found = replace(found, source=replace(found.source, path="/nowhere"))
-    return replace(found, verdict=judge(found))
+    return replace(found, verdict=reach_verdict(found))
 
 
 def later(found: Diagnosis) -> LaterEpochs:
@@ -86,7 +86,7 @@ def test_a_serial_map_is_to_be_parallelised_first_and_overlapped_second():
     found = replace(
         judged(input_wait=75, device_compute=25), tf_data=pipeline(*SERIAL, blamed=2, pool=2), job_load=SLEEPING
     )
-    verdict = advise(replace(found, verdict=judge(found))).verdict
+    verdict = advise(replace(found, verdict=reach_verdict(found))).verdict
     assert verdict.cause == "under-parallel"
     assert [one.change.split()[0] for one in verdict.suggestions] == ["Give", "End"]
     assert verdict.suggestions[1].predicted_gain_percent == 25.0
@@ -96,7 +96,7 @@ def test_of_a_short_serial_map_overlap_comes_first():
     found = replace(
         judged(input_wait=40, device_compute=60), tf_data=pipeline(*SERIAL, blamed=2, pool=2), job_load=SLEEPING
     )
-    verdict = advise(replace(found, verdict=judge(found))).verdict
+    verdict = advise(replace(found, verdict=reach_verdict(found))).verdict
     assert verdict.cause == "no-overlap"
     assert [one.change.split()[0] for one in verdict.suggestions] == ["End", "Make"]
     assert verdict.suggestions[0].predicted_gain_percent == 40.0

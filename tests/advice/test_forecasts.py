@@ -28,6 +28,7 @@ def test_there_is_one_prediction_for_each_candidate():
         read_race_options({**race.model_dump(mode="json"), "arms": [race.arms[0].model_dump()] * 3})
 
 
+@pytest.mark.slow
 def test_what_was_predicted_is_held_against_what_was_raced(tmp_path: Path):
     """Raced 0.8 exactly; said 0.5, so it should have been 1.6 times as long, and 1.2, which is the wrong direction."""
     store = RunStore(tmp_path)

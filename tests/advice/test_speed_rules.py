@@ -1,3 +1,5 @@
+import pytest
+
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.proposals import Case
 from pipeline_lab.advice.stage_costs import StageCost
@@ -38,6 +40,7 @@ def test_what_clips_of_ones_own_would_be_padded_to_is_not_known() -> None:
     assert "How long your clips are is not known" in found.reason
 
 
+@pytest.mark.slow
 def test_much_padding_is_a_reason_for_ragged_batches() -> None:
     much = results.diagnosis(padding=results.padding(percent=70))
     (found,) = (each for each in suggest(much, run(), "some-run") if "ragged" in each.change)

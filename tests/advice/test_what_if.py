@@ -243,6 +243,7 @@ def test_a_wait_is_no_longer_than_what_the_step_leaves():
     assert predicted(options(), explained).step_ns / MS == pytest.approx(17.0)
 
 
+@pytest.mark.slow
 @given(st.floats(1.0, 100.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.sampled_from([None, 2]))
 def test_a_runs_own_options_give_its_own_step(step_ms: float, alone: float, waited: float, prefetch: int | None):
     own = options(prefetch=prefetch)
@@ -343,6 +344,7 @@ RUNS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(RUNS, MAPS, st.sampled_from([None, 1, 4]), st.sampled_from([None, 1, 4, 16]), st.booleans())
 def test_a_step_never_takes_less_than_the_step_alone(
     run: Measured, stage: dict[str, Any], prefetch: int | None, pool: int | None, rewrites: bool

@@ -53,6 +53,7 @@ def test_the_verdict_and_the_document_say_that_it_is_emulated(diagnosis: Diagnos
     assert document["idle_gaps"]["device"] == EMULATED_ACCELERATOR
 
 
+@pytest.mark.slow
 def test_charts_of_what_the_device_did_say_so(diagnosis: Diagnosis) -> None:
     told = {}
     for chart in CHARTS:

@@ -26,9 +26,11 @@ def test_each_window_is_folded_when_it_lands(tmp_path: Path, monkeypatch: pytest
     folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
     saved = SavedDiagnosis(folder.path)
     read: list[Path] = []
-    analyse = follow_module.RunFold.add_new
+    analyze = follow_module.RunFold.add_new
     monkeypatch.setattr(
-        follow_module.RunFold, "add_new", lambda fold, *args: read.extend(fold.missing()) or analyse(fold, *args)
+        follow_module.RunFold,
+        "add_new",
+        lambda fold, *args, **named: read.extend(fold.missing()) or analyze(fold, *args, **named),
     )
     seen: list[int] = []
 
@@ -51,10 +53,10 @@ def test_a_window_that_lands_while_the_one_before_is_read_is_not_left_out(
 ):
     folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
     saved = SavedDiagnosis(folder.path)
-    analyse = follow_module.RunFold.add_new
+    analyze = follow_module.RunFold.add_new
 
-    def slowly(fold: follow_module.RunFold, *args: object) -> bool:
-        has_new = analyse(fold, *args)
+    def slowly(fold: follow_module.RunFold, *args: object, **named: object) -> bool:
+        has_new = analyze(fold, *args, **named)
         if fold.captures == 1:  # the job ends meanwhile
             write_window(folder, 1)
             set_state(folder, RunState.DONE)

@@ -76,7 +76,9 @@ SETTLED = """([quiet, patience]) => new Promise((resolve, reject) => {
     const app = document.querySelector('[data-testid="stApp"]');
     return app && isAnswered() && app.getAttribute('data-test-script-state') === 'notRunning'
       && app.getAttribute('data-test-connection-state') === 'CONNECTED'
-      && !document.querySelector('[data-stale="true"], [data-testid="stAppSkeleton"], [data-testid="stSkeleton"]');
+      && !document.querySelector(
+        '[data-stale="true"], [data-testid="stAppSkeleton"], [data-testid="stSkeleton"], .lab-chart:not(.js-plotly-plot)'
+      );
   };
   const look = () => {
     looks = calm() ? looks + 1 : 0;  // no time: a page that is busy looks rarely

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files
-from pipeline_lab.runs.run_events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
+from pipeline_lab.runs.run_events import LAST_PHASE, Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, TableWriter
 
@@ -70,6 +70,7 @@ def work(folder: RunFolder) -> None:
         steps.close()
         samples.close()
     say(folder, ProgressEvent(total, total, total * STEP_S, None))
+    say(folder, PhaseEvent(LAST_PHASE))
 
 
 def race(folder: RunFolder, document: dict[str, Any]) -> None:

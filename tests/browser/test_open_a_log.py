@@ -1,4 +1,4 @@
-"""Opening a log in a real browser: chosen, dropped or named; sent, analysed, shown; kept or thrown away."""
+"""Opening a log in a real browser: chosen, dropped or named; sent, analyzed, shown; kept or thrown away."""
 
 import gzip
 import re

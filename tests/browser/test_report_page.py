@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from pipeline_lab.report.content import Subject
 from pipeline_lab.report.renderers.html import HtmlReport
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.subjects.run_report import RunReport
 from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
 from tests.support.patience import until
 

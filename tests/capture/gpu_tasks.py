@@ -9,6 +9,8 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.capture import ProfileWindows, watch_script
+from pipeline_lab.capture.script.step_hooks import leave, listen, now_ns
+from pipeline_lab.capture.script.step_notes import Note, Saved
 from pipeline_lab.worker.recipe.keeping import KeptRecipe
 
 
@@ -50,3 +52,21 @@ def copies_of_fit(store: str) -> list[int]:
         model.fit(batches, steps_per_epoch=20, verbose=0, callbacks=each)
         copies.append(count() - before)
     return copies[1:]
+
+
+def save_while_working(folder: str) -> dict[str, list[int]]:
+    """Write a checkpoint while the device has several steps to do; return when that began and ended, and what was noted of it."""
+    notes: list[Note] = []
+    factors = tf.Variable(tf.ones([8, 8]))
+    step = tf.function(lambda: factors.assign(0.1 * tf.linalg.matmul(factors, factors)))
+    listen(notes.append)
+    try:
+        for _ in tf.data.Dataset.range(4):
+            step()
+        begun_ns = now_ns()
+        tf.train.Checkpoint(factors=factors).write(f"{folder}/model")
+        called = [begun_ns, now_ns()]
+    finally:
+        leave(notes.append)
+    (saved,) = (note for note in notes if isinstance(note, Saved))
+    return {"called": called, "noted": [saved.asked_ns, saved.ended_ns]}

@@ -82,3 +82,13 @@ def test_between_windows_fit_waits_for_its_gpu_as_often_as_without_them(ask_gpu:
 
 def test_the_recipe_is_written_beside_the_training(ask_gpu: AskGpu, tmp_path: Path) -> None:
     assert set(ask_gpu("tests.capture.gpu_tasks:recipe_written_by", store=str(tmp_path))) == {"recipe"}
+
+
+@unless_late
+def test_a_checkpoint_of_a_script_does_not_count_the_steps_that_it_waits_for(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    gpu = PretendGpu(op_us={"MatMul": STEP_NS / 1e3})
+    found = ask_gpu("tests.capture.gpu_tasks:save_while_working", gpu=gpu, folder=str(tmp_path))
+    (begun, ended), (noted, noted_end) = found["called"], found["noted"]
+    assert ended - begun > 2 * STEP_NS, "the weights are there when their steps are done"
+    assert noted - begun > 2 * STEP_NS
+    assert noted_end - noted < STEP_NS

@@ -45,6 +45,7 @@ def _record(tmp_path: Path) -> Any:
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("safe_path", ["", "1"])
 def test_a_script_runs_as_python_would_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe_path: str) -> None:
     monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
@@ -58,6 +59,7 @@ def test_a_script_runs_as_python_would_run_it(tmp_path: Path, monkeypatch: pytes
     assert _record(tmp_path).environment["command"] == "train.py --store mine -m"
 
 
+@pytest.mark.slow
 def test_a_module_runs_as_python_would_run_it(tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "__init__.py").touch()
@@ -80,6 +82,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ENDINGS, ids=range(len(ENDINGS)))
 def test_every_end_keeps_its_exit_code_and_names_its_line(tmp_path: Path, code: str) -> None:
     exit_code, said = ENDINGS[code]
@@ -91,12 +94,14 @@ def test_every_end_keeps_its_exit_code_and_names_its_line(tmp_path: Path, code: 
     assert "pipeline_lab" not in watched.stderr.replace("pipeline-lab", "")
 
 
+@pytest.mark.slow
 def test_the_runner_loads_nothing_that_a_script_may_want_to_load_first(tmp_path: Path) -> None:
     heavy = "{'numpy', 'pyarrow', 'pandas', 'tensorflow', 'pydantic'}"
     watched = _watch(tmp_path, "train.py", script=f"import sys; print(sorted({heavy} & set(sys.modules)))")
     assert watched.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_children_of_the_script_are_not_recorded(tmp_path: Path) -> None:
     script = """
 import multiprocessing, os, sys
@@ -115,12 +120,14 @@ if __name__ == "__main__":
     assert _record(tmp_path).status.state is RunState.DONE
 
 
+@pytest.mark.slow
 def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     _watch(tmp_path, "train.py", script="pass")
     (folder,) = (tmp_path / "store").glob("*-train-py-*")
     assert "ended without TensorFlow" in (folder / "events.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_a_process_that_the_script_forks_ends_nothing_but_itself(tmp_path: Path) -> None:
     script = """
 import os, sys
@@ -134,6 +141,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     assert (_record(tmp_path).status.state, _record(tmp_path).status.exit_code) == (RunState.DONE, 0)
 
 
+@pytest.mark.slow
 def test_pools_that_nobody_closes_do_not_hold_the_end(tmp_path: Path) -> None:
     script = """
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -146,6 +154,7 @@ for pool in pools:
     assert _record(tmp_path).status.state is RunState.DONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "sys.exit()"])
 def test_the_run_goes_on_as_long_as_the_threads_of_the_script(tmp_path: Path, end: str) -> None:
     script = f"""
@@ -165,6 +174,7 @@ threading.Thread(target=train).start()
     assert _record(tmp_path).status.state is RunState.DONE
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_script_as_it_would_without_us(tmp_path: Path) -> None:
     takes_it = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # what was started in the background does not
     (tmp_path / "train.py").write_text(

@@ -1,9 +1,12 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pipeline_lab.cli.front_page import COMMANDS as COMMANDS_IN_ORDER
+from pipeline_lab.cli.front_page import OPTIONS, SUMMARY, summarize, write_front_page
 from pipeline_lab.cli.reference import format_reference, list_commands, list_options
 from tests.cli.support import call
 
@@ -11,6 +14,7 @@ README = Path(__file__).parents[2] / "README.md"
 COMMANDS = dict(list_commands())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str) -> None:
     ended = call(*name.split(), "--help")
@@ -30,6 +34,24 @@ def test_every_command_and_option_is_in_the_readme(name: str) -> None:
 def test_the_short_form_of_help_and_completion_are_there() -> None:
     assert call("run", "-h").stdout == call("run", "--help").stdout
     assert "--install-completion" in call("-h").stdout
+
+
+def test_the_help_of_all_commands_says_what_typers_own_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    def flat(text: str) -> str:
+        return " ".join(re.sub("[│╭╮╰╯─]|<bool>", " ", text).split())
+
+    monkeypatch.setenv("COLUMNS", "60")
+    own = write_front_page("pipeline-lab")
+    assert max(map(len, own.splitlines())) == 60
+    typers = flat(call("--help").stdout)
+    for text in (SUMMARY, *[text for _, text in OPTIONS], *map(summarize, COMMANDS_IN_ORDER)):
+        assert text in flat(own)
+        assert text in typers
+    assert re.findall(r" (--?[a-z][a-z-]*)", own.split("Commands")[0]) == re.findall(
+        r" (--?[a-z][a-z-]*)", typers.split("Commands")[0]
+    )
+    names = [name.replace("_", "-") for name in COMMANDS_IN_ORDER]
+    assert [line.split()[1] for line in own.split("Commands")[1].splitlines()[1:-1] if line[2] != " "] == names
 
 
 def test_the_reference_has_a_row_per_command() -> None:
@@ -53,6 +75,7 @@ def test_the_version_is_told() -> None:
     assert call("--version").stdout.startswith("pipeline-lab ")
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "pipeline_lab", "presets", "--json"], capture_output=True, text=True, check=True
@@ -71,12 +94,14 @@ def test_an_interrupt_while_commands_are_loaded_is_no_traceback() -> None:
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback() -> None:
     command = f"{sys.executable} -m pipeline_lab options | true"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_only_the_command_that_is_asked_for_is_loaded() -> None:
     program = (
         "import contextlib, io, sys; from pipeline_lab.cli import main\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.own_job_runs import RemoteCapture
 from pipeline_lab.runs.record import RunState
@@ -17,7 +17,7 @@ def _plant(monkeypatch: pytest.MonkeyPatch, state: RunState, reason: str) -> Non
     def launch(store: RunStore, chosen: RemoteCapture) -> RunFolder:
         folder = own_job_runs.begin(store, f"capture {chosen.address}", tags=())
         end_run(folder, state, reason)
-        SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
+        SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint_inputs(folder.path))
         return folder
 
     monkeypatch.setattr(own_job_runs, "launch_capture", launch)

@@ -27,6 +27,7 @@ def slower(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     return make_run(store, "optimised")
 
 
+@pytest.mark.slow
 def test_what_differs_comes_before_the_numbers(store: RunStore, baseline: RunFolder, slower: RunFolder) -> None:
     ended = call("compare", baseline.id, slower.id, "--store", store.root)
     assert ended.exit_code == 0
@@ -81,18 +82,21 @@ def test_a_run_compares_with_itself_by_path(baseline: RunFolder) -> None:
     assert "practically the same time" in ended.stdout
 
 
+@pytest.mark.slow
 def test_many_runs_are_shown_one_per_row(store: RunStore, baseline: RunFolder, slower: RunFolder) -> None:
     ended = call("compare", baseline.id, *[slower.id] * 5, "--store", store.root)
     assert ended.exit_code == 0
     assert "optimised (5)" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_report_is_written_beside(tmp_path: Path, baseline: RunFolder, slower: RunFolder) -> None:
     ended = call("compare", baseline.path, slower.path, "--html", tmp_path / "report.html", "--json")
     assert json.loads(ended.stdout)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.slow
 def test_the_stages_of_bundled_samples_stand_side_by_side() -> None:
     ended = call("compare", "sample-baseline", "sample-optimised")
     table = ended.stdout[ended.stdout.index("\nStages\n") :]

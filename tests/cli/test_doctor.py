@@ -111,6 +111,7 @@ def test_a_failed_need_is_exit_code_1(tmp_path: Path, monkeypatch: pytest.Monkey
     assert document["TensorFlow starts"]["found"] == "it ended with exit code 1: no TensorFlow here"
 
 
+@pytest.mark.slow
 def test_the_table_shows_found_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = answering(*({"name": name, "found": found} for name, found in CPU.items()))
     monkeypatch.setattr(checks, "PROBE", command)
@@ -120,6 +121,7 @@ def test_the_table_shows_found_and_advice(tmp_path: Path, monkeypatch: pytest.Mo
     assert call("doctor", "--gpu", "--store", tmp_path).exit_code == 1, "there is none"
 
 
+@pytest.mark.slow
 def test_a_probe_that_hangs_is_given_up_and_what_it_answered_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "PROBE", answering({"name": "devices", "found": {"a": 1}}, end="time.sleep(600)"))
     monkeypatch.setattr(checks, "BRIEF_TIMEOUT_S", 2)

@@ -6,7 +6,7 @@ from pipeline_lab.cli.following import RunProgress
 from pipeline_lab.runs.launch.launcher import Update
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 from pipeline_lab.runs.run_events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
-from pipeline_lab.ui.run.live import summarise
+from pipeline_lab.ui.run.live import summarize
 
 
 def shown(*updates: Update, terminal: bool) -> str:
@@ -59,7 +59,7 @@ def test_a_phase_has_the_words_that_the_app_has() -> None:
         shown(update(PhaseEvent("calibrating")), terminal=False)
         == "timing the compute-only step and the input-only pipeline\n"
     )
-    assert summarise([PhaseEvent("calibrating")]).text == "Timing the compute-only step and the input-only pipeline"
+    assert summarize([PhaseEvent("calibrating")]).text == "Timing the compute-only step and the input-only pipeline"
 
 
 def test_an_unknown_phase_shows_as_it_is() -> None:

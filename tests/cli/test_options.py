@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run_options import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
@@ -22,6 +24,7 @@ def test_the_schema_is_printed() -> None:
     assert json.loads(call("options").stdout) == options_schema()
 
 
+@pytest.mark.slow
 def test_a_preset_is_printed_to_be_edited() -> None:
     assert read_options(call("options", "baseline").stdout) == BASELINE.options
     changed = call("options", "baseline", "--set", "training.steps=7", "--set", "name=mine").stdout
@@ -86,6 +89,8 @@ def test_code_of_nothing_is_one_sentence(lab: Lab, tmp_path: Path) -> None:
     assert call("code", "gone", "--store", lab.store.root).exit_code == 1
     folder = lab.launch("done")
     wait(folder)
+    folder.source.write_bytes(b"\xff\xfe")
+    assert "is damaged: it is not UTF-8 text" in call("code", folder.id, "--store", lab.store.root).stderr
     folder.source.unlink()
     ended = call("code", folder.id, "--store", lab.store.root)
     assert (ended.exit_code, ended.stdout) == (1, "")

@@ -11,9 +11,9 @@ from tests.support.presets import OPTIMISED
 from tests.support.run_folders import make_run
 
 
-def race(lab: Lab, behaviour: str, *more: str | Path) -> Result:
+def race(lab: Lab, behavior: str, *more: str | Path) -> Result:
     """Race two presets; the fake worker plants what the race's name says."""
-    return call("race", "baseline", "optimised", "--name", behaviour, "--store", lab.store.root, *more)
+    return call("race", "baseline", "optimised", "--name", behavior, "--store", lab.store.root, *more)
 
 
 def test_a_race_says_who_is_faster_and_is_kept_as_a_run(lab: Lab) -> None:
@@ -40,15 +40,15 @@ def test_json_is_one_object(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "sentence"),
+    ("behavior", "code", "sentence"),
     [
         ("race-faster", 0, "No candidate is slower than baseline by more than 5 %."),
         ("race-slower", 3, "Slower than baseline by more than 5 %: optimised."),
         ("race-undecided", 4, "Whether optimised is slower by more than 5 % cannot be determined"),
     ],
 )
-def test_the_gate_has_an_exit_code_for_each_answer(lab: Lab, behaviour: str, code: int, sentence: str) -> None:
-    ended = race(lab, behaviour, "--fail-if-slower", "5%")
+def test_the_gate_has_an_exit_code_for_each_answer(lab: Lab, behavior: str, code: int, sentence: str) -> None:
+    ended = race(lab, behavior, "--fail-if-slower", "5%")
     assert ended.exit_code == code
     assert sentence in ended.stderr
 

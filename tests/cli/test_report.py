@@ -5,10 +5,10 @@ import pytest
 
 import pipeline_lab
 from pipeline_lab.comparison.opening import open_recorded
-from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.report.renderers import chart_images
 from pipeline_lab.report.report_on import report_on
+from pipeline_lab.report.subjects.comparison_report import ComparisonReport
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
@@ -65,6 +65,7 @@ def test_analyze_and_compare_write_the_same_page(tmp_path: Path, run: RunFolder)
     assert (tmp_path / "c.html").read_bytes() == (tmp_path / "d.html").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_path_may_be_spelt_in_any_way(tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.path.parent)
     call("report", run.path, "--format", "json", "--output", tmp_path / "a.json")
@@ -77,6 +78,7 @@ def test_json_is_what_analyze_prints(tmp_path: Path, run: RunFolder) -> None:
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == call("analyze", run.path, "--json").stdout
 
 
+@pytest.mark.slow
 def test_the_author_s_words_are_kept(tmp_path: Path, run: RunFolder) -> None:
     call("report", run.path, "--notes", "Looks <b>fine</b>.", "--output", tmp_path / "a.html")
     assert "Looks &lt;b&gt;fine&lt;/b&gt;." in (tmp_path / "a.html").read_text(encoding="utf-8")

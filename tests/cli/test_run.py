@@ -16,8 +16,8 @@ from tests.support.patience import until
 from tests.support.presets import SYNTHETIC
 
 
-def run(lab: Lab, behaviour: str, *more: str) -> list[str]:
-    return ["run", "--preset", "synthetic", "--set", f"name={behaviour}", "--store", str(lab.store.root), *more]
+def run(lab: Lab, behavior: str, *more: str) -> list[str]:
+    return ["run", "--preset", "synthetic", "--set", f"name={behavior}", "--store", str(lab.store.root), *more]
 
 
 def test_the_id_alone_is_printed(lab: Lab) -> None:

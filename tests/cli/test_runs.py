@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+from pipeline_lab.cli.commands import runs
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
@@ -22,6 +23,14 @@ def test_runs_are_listed_with_whole_ids_and_state(lab: Lab) -> None:
     lines = ended.stdout.splitlines()
     assert [line.split()[0] for line in lines][:3] == ["Run", failed.id, done.id]  # the bundled samples come last
     assert "failed" in lines[1]
+
+
+def test_a_long_list_is_not_fitted_to_the_terminal(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lab.launch("done")
+    wait(folder)
+    fitted = call("runs", "list", "--store", lab.store.root).stdout.split()
+    monkeypatch.setattr(runs, "MOST_IN_A_TABLE", 0)
+    assert call("runs", "list", "--store", lab.store.root).stdout.split() == fitted
 
 
 def test_a_list_as_json(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from pipeline_lab.cli.commands.tune import parse_time_s
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.report.renderers.terminal import render_terminal
-from pipeline_lab.report.tune_report import TuneReport
+from pipeline_lab.report.subjects.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.tuning.search_result import read_tuning
 from tests.cli.support import call

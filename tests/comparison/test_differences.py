@@ -79,6 +79,7 @@ def test_sources_are_shown_as_a_diff_that_is_empty_where_they_are_equal() -> Non
     assert found.sources[2] is None
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_a_document_does_not_differ_from_itself(document: dict) -> None:
     assert options_of(document, document) == {}

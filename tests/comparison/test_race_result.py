@@ -51,6 +51,7 @@ def test_a_planted_ratio_is_found_and_worded(tmp_path: Path, ratio: float, outco
     assert candidate.paired.ratio == pytest.approx(ratio, rel=0.01)
 
 
+@pytest.mark.slow
 def test_arms_of_different_batch_sizes_are_compared_per_example(tmp_path: Path) -> None:
     """Steps of 30 ms for 256 examples against 20 ms for 128: an example takes three quarters of the time."""
     twice = set_option(OPTIMISED.options, "pipeline.batch.size", "256")
@@ -72,6 +73,7 @@ def test_arms_of_different_batch_sizes_are_compared_per_example(tmp_path: Path) 
     assert "per example" in race_intervals(race).layout.title.text
 
 
+@pytest.mark.slow
 def test_each_arm_has_its_time_wait_and_cost(tmp_path: Path) -> None:
     baseline, candidate = _race(tmp_path, 0.5).arms
     assert (baseline.steps, candidate.steps) == (300, 300)
@@ -84,6 +86,7 @@ def test_each_arm_has_its_time_wait_and_cost(tmp_path: Path) -> None:
     assert isinstance(baseline.idle, Unavailable)
 
 
+@pytest.mark.slow
 def test_an_arms_idle_time_is_that_of_the_window_recorded_after_its_blocks(tmp_path: Path) -> None:
     folder = make_race(RunStore(tmp_path), *[PlantedArm(20 * WOBBLE[arm]) for arm in range(2)])
     window = folder.arm(1).window("window-0001")

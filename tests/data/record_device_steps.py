@@ -108,7 +108,7 @@ def record(folder: Path, name: str, loop: Callable[[], None]) -> None:
 def looping(
     loop: Callable[..., None], source: Source, ends: bool = True, ahead: int = 0, steps: int = STEPS, **more: Any
 ) -> Any:
-    """Return what records a loop: after two steps that compile, with devices idle or so many steps behind."""
+    """Return what records a loop: after two steps that compile, with devices idle or some steps behind."""
 
     def run(folder: Path, name: str) -> None:
         batch = iter(source())

@@ -31,3 +31,11 @@ def test_nothing_gives_nothing():
     nothing = np.zeros(0)
     assert len(group_mean(nothing, group_starts(0, 10))) == 0
     assert len(group_percentile(nothing, group_starts(0, 10), 50)) == 0
+
+
+@given(st.lists(st.floats(0, 1e9) | st.just(np.nan), max_size=40), st.integers(1, 12), st.sampled_from([5, 50, 100]))
+def test_a_percentile_is_that_of_each_group_by_itself(values, cap, percent):
+    values, starts = np.array(values, np.float64), group_starts(len(values), cap)
+    groups = [part[~np.isnan(part)] for part in np.split(values, starts[1:])] if len(values) else []
+    alone = [np.percentile(part, percent) if len(part) else np.nan for part in groups]
+    assert group_percentile(values, starts, percent).tobytes() == np.array(alone, np.float64).tobytes()

@@ -1,11 +1,13 @@
-"""Every chart of the catalogue keeps the same promises."""
+"""Every chart of the catalog keeps the same promises."""
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
 
+import pipeline_lab
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.errors import Unavailable
@@ -37,11 +39,17 @@ def draw(chart: Chart, diagnosis=DIAGNOSIS, mode: Mode = "light") -> go.Figure:
     return figure
 
 
+def test_a_chart_is_found_by_its_name_and_never_by_its_place() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in Path(pipeline_lab.__file__).parent.rglob("*.py")}
+    assert [str(path) for path, source in sources.items() if re.search(r"CHARTS\[|charts_of\([^)]*\)\[", source)] == []
+
+
 def marks(figure: go.Figure) -> int:
     """Count what a browser would have to draw as elements of its own."""
     return sum(len(trace.x) if trace.x is not None else 0 for trace in figure.data if trace.type != "heatmap")
 
 
+@pytest.mark.slow
 @every_chart
 @both_modes
 def test_a_chart_has_a_title_and_axis_titles_with_units(chart, mode):
@@ -59,6 +67,7 @@ def test_a_chart_says_what_is_seen_for_those_who_cannot_see_it(chart):
     assert len(chart.description) > 40
 
 
+@pytest.mark.slow
 @every_chart
 def test_a_caption_says_what_there_is_to_see_in_these_data(chart):
     for diagnosis in (DIAGNOSIS, LONG):
@@ -68,6 +77,7 @@ def test_a_caption_says_what_there_is_to_see_in_these_data(chart):
         assert "nan" not in caption
 
 
+@pytest.mark.slow
 @every_chart
 def test_a_long_run_is_bounded_and_says_so(chart):
     figure = draw(chart, LONG)
@@ -101,6 +111,7 @@ def test_the_parts_of_a_step_are_not_drawn_where_its_device_was_not_recorded():
         assert "CUPTI" in drawing.reason
 
 
+@pytest.mark.slow
 @every_chart
 @both_modes
 def test_background_and_text_belong_to_the_mode(chart, mode):
@@ -109,6 +120,7 @@ def test_background_and_text_belong_to_the_mode(chart, mode):
     assert layout.font.color == THEMES[mode].ink
 
 
+@pytest.mark.slow
 @every_chart
 def test_a_chart_survives_json(chart):
     assert "NaN" not in draw(chart).to_json()

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaring import tables
@@ -26,6 +27,7 @@ def test_stacked_waits_add_up_to_the_wait():
     assert set(np.add(bars[0].y, bars[1].y)) == {30.0}
 
 
+@pytest.mark.slow
 def test_marks_know_where_they_lie_in_the_timeline():
     gaps, steps = results.idle_gaps(), results.steps()
     named = [name for bar in device_timeline(gaps, steps).data for name in bar.ids or () if bar.name != "busy"]
@@ -79,6 +81,7 @@ def test_without_job_steps_the_share_of_waiting_is_shown():
     assert set(stall_over_windows(results.steps()).data[0].y) == {60.0}
 
 
+@pytest.mark.slow
 def test_the_timeline_shows_every_window_up_to_a_limit():
     few = device_timeline(results.idle_gaps(), results.steps())
     assert len({label for bar in few.data if bar.type == "bar" for label in bar.y}) == 4
@@ -110,6 +113,7 @@ def test_shards_are_labelled_by_what_tells_them_apart():
     assert list(file_shares(results.file_sampling(3)).data[0].x) == ["00000", "00001", "00002"]
 
 
+@pytest.mark.slow
 def test_joined_files_keep_all_samples():
     few, many = results.file_sampling(8), results.file_sampling(400)
     for sampling in (few, many):

@@ -9,6 +9,7 @@ QUICK = [name for name in parts.PARTS if name != "positions"]
 """Every stage at every place takes minutes; its cases are a law of their own in the tests of the renderer."""
 
 
+@pytest.mark.slow
 @pytest.mark.reference_traces
 @pytest.mark.parametrize("name", QUICK)
 def test_a_part_is_what_its_golden_files_hold(name: str) -> None:

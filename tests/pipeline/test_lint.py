@@ -6,7 +6,7 @@ from hypothesis import given
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
 from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage, ServiceStage
 from pipeline_lab.stages.functions import AugmentStage, LookupStage, ParseStage, ViewsStage
 from pipeline_lab.stages.order import RepeatStage, ShuffleStage
@@ -16,6 +16,7 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
+from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.images import ImagesWorkload
@@ -40,6 +41,19 @@ def _find(options: RunOptions, kind: str) -> Remark:
 
 
 @pytest.mark.parametrize(
+    ("maker", "then"), [(BATCH, (RebatchStage(size=64),)), (BucketStage(drop_remainder=True), ()), (BATCH, ())]
+)
+def test_a_shuffle_of_batches_is_to_stand_before_the_stage_that_makes_them(
+    maker: Stage, then: tuple[Stage, ...]
+) -> None:
+    stages = (READ, REPEAT, PARSE, maker, *then, SHUFFLE, PREFETCH)
+    workload = AudioWorkload() if isinstance(maker, BucketStage) else ImagesWorkload(data="random")
+    found = _find(RunOptions(workload=workload, pipeline=PipelineOptions(stages=stages)), "shuffled-batches")
+    assert found.sentence.startswith(f"shuffle comes after {maker.stage}: ")
+    assert found.sentence.endswith(f"; put it before {maker.stage}.")
+
+
+@pytest.mark.parametrize(
     ("kind", "stage", "options"),
     [
         ("frozen-augmentation", 3, _options(READ, PARSE, AUGMENT, CACHE, SHUFFLE, REPEAT, BATCH, PREFETCH)),
@@ -58,7 +72,7 @@ def _find(options: RunOptions, kind: str) -> Remark:
             1,
             _options(ReadStage(shuffle_files=True), STRETCHES, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH),
         ),
-        ("worked-in-vain", 2, _options(READ, PARSE, SkipStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("wasted-work", 2, _options(READ, PARSE, SkipStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)),
         ("frozen-filter", 2, _options(READ, FilterStage(), CACHE, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH)),
         ("idle-slack", 3, _options(READ, REPEAT, PARSE, BATCH, slack=True)),
         ("weak-shuffle", 1, _options(READ, ShuffleStage(buffer_size=999), REPEAT, PARSE, BATCH, PREFETCH)),
@@ -172,13 +186,13 @@ def test_what_skip_reads_and_discards_is_told_in_examples_and_bytes():
     # a record is 85 % of 3 × 32 × 32 bytes and 64 more, 2675 bytes
     assert (
         "skip reads and discards 100 examples (268 kB) each time the data starts"
-        in _find(options, "read-in-vain").sentence
+        in _find(options, "wasted-reads").sentence
     )
 
 
 def test_what_random_shards_read_and_discard():
     # stretches of 500 begin at 0, 500, 1000 and 1500: 3000 elements discarded for 2000
-    sentence = _find(_options(READ, STRETCHES, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain").sentence
+    sentence = _find(_options(READ, STRETCHES, REPEAT, PARSE, BATCH, PREFETCH), "wasted-reads").sentence
     assert "discards 1.5 elements for each one it passes on, and up to 1,500 examples (4.01 MB)" in sentence
 
 
@@ -190,10 +204,10 @@ def test_stretches_in_a_random_order_leave_nothing_out_where_they_are_all_of_the
 
 def test_sharding_records_is_advised_against_where_files_can_be_shared():
     shard = ShardStage(num_shards=2)
-    found = _find(_options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain")
+    found = _find(_options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH), "wasted-reads")
     assert (found.weight, "1 of 2 elements" in found.sentence) == (Weight.ADVICE, True)
     one_file = _options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH, sizes=(2000,))
-    assert _find(one_file, "read-in-vain").weight is Weight.FACT
+    assert _find(one_file, "wasted-reads").weight is Weight.FACT
 
 
 def test_a_run_that_takes_a_part_can_see_only_that():
@@ -225,6 +239,7 @@ def test_vectors_in_every_record_are_told_of_in_bytes() -> None:
     assert "they take 3.28 MB" in finding.sentence
 
 
+@pytest.mark.slow
 def test_a_stage_that_holds_vectors_is_told_of() -> None:
     options = _captions(READ, PARSE, LookupStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)
     assert _find(options, "early-lookup").stage == 3

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
 from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
-from pipeline_lab.pipeline.rewrites import REWRITES, find_changes
+from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from tests.support.written_recipe import PATH, written_recipe
@@ -54,7 +55,8 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     assert rewrite.why.endswith(".")
     assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
     assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
-    assert key in {*CASES, "workers", "cache-python", "pool", "parallel-python"}, "a case shows where it applies"
+    others = {"workers", "cache-python", "pool", "parallel-python", "generator-batches"}
+    assert key in {*CASES, *others}, "a case shows where it applies"
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -198,6 +200,39 @@ def test_python_that_waits_is_called_several_times_at_once_in_as_many_threads() 
     assert not [each for each in find_changes(recipe) if each.rewrite == "parallel-map"]
 
 
+SMALL = {"array": [2], "dtype": "float32"}
+
+
+@pytest.mark.parametrize("signature", [SMALL, [SMALL, {"array": [], "dtype": "string"}], {"a": SMALL, "b": SMALL}])
+def test_a_generator_hands_small_elements_of_one_shape_over_by_the_batch(signature: Any) -> None:
+    text, recipe = recipe_of(
+        ".from_generator(g, output_signature=s).batch(2)", from_generator={"arguments": {"output_signature": signature}}
+    )
+    (change,) = [change for change in find_changes(recipe) if change.rewrite == "generator-batches"]
+    helper = BY_THE_BATCH.format(name=IN_BATCHES, size=64, tf="tf")
+    after = edit_sources(recipe, [change], {PATH: text}).texts[PATH]
+    assert after == text.replace("ds = tf.data.Dataset.from_generator", f"{helper}ds = {IN_BATCHES}")
+    assert before_after(recipe, change) == (".from_generator(…)", f"{IN_BATCHES}(…)")
+    assert parse_change(recipe, change.request) == change
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        None,
+        {"array": [None], "dtype": "float32"},
+        {"array": None, "dtype": "float32"},
+        {"array": [128, 128], "dtype": "float32"},
+        [SMALL, [SMALL]],
+        {"a": {"b": SMALL}},
+        {"object": "tensorflow.Dataset"},
+    ],
+)
+def test_a_generator_of_large_or_unlike_elements_hands_them_over_as_before(signature: Any) -> None:
+    _, recipe = recipe_of(".from_generator(g)", from_generator={"arguments": {"output_signature": signature}})
+    assert "generator-batches" not in [change.rewrite for change in find_changes(recipe)]
+
+
 @pytest.fixture(name="script")
 def _script() -> Recipe:
     return recipe_of("\\\n.range(8)\\\n.map(f)\\\n.batch(2)\\\n.map(g)")[1]
@@ -224,6 +259,26 @@ def test_a_request_says_what_it_does_to_the_examples(script: Recipe) -> None:
     assert parse_change(random, "train.py:2 parallel-map").effect is Effect.NOTHING
     twice = [call for call in random.calls if call.method == "map"]
     assert twice
+
+
+def test_a_cache_may_stand_at_each_place_that_is_the_same_in_every_epoch(script: Recipe) -> None:
+    assert parse_change(script, "cache").edits == (Insert(4, "cache"),)
+    assert [change.call for change in find_earlier_caches(script, script.trained)] == [3, 2]
+    earlier = parse_change(script, "train.py:4 cache")
+    assert earlier.edits == (Insert(2, "cache"),)
+    assert earlier.effect is Effect.NOTHING
+    assert parse_change(script, "train.py:3 cache").effect is Effect.CONTENT, "nothing before it is worth keeping"
+    assert find_earlier_caches(Recipe(), None) == ()
+
+
+def test_python_may_see_whole_batches_if_the_proof_allows_it() -> None:
+    _, recipe = recipe_of(".range(8).map(f).batch(2)", map={"python": (READS,), "stateful": ("EagerPyFunc",)})
+    assert "batch-first" in [change.rewrite for change in find_changes(recipe)]
+
+
+def test_another_size_of_a_shuffle_buffer_changes_the_order_alone() -> None:
+    recipe = recipe_of(".range(8).shuffle(4)")[1]
+    assert parse_change(recipe, "train.py:2 buffer_size=8").effect is Effect.ORDER
 
 
 def test_files_at_a_time_that_tensorflow_chooses_change_with_parallel_calls() -> None:

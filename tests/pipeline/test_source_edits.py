@@ -3,15 +3,20 @@
 import ast
 import difflib
 from collections import Counter
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_lab.pipeline.change_words import BY_THE_BATCH
 from pipeline_lab.pipeline.changes import (
     Change,
     Edit,
     Effect,
+    InBatches,
     Insert,
     MoveBefore,
     Remove,
@@ -403,6 +408,7 @@ def _calls(text: str) -> Counter[str]:
     return Counter(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(chains(), st.data())
 def test_whatever_is_edited_the_file_parses_and_all_other_calls_are_as_they_were(
@@ -433,3 +439,65 @@ def test_whatever_is_edited_the_file_parses_and_all_other_calls_are_as_they_were
         assert after.count("#") == text.count("#")
     for line in ("old = other.map(f).cache()\n", "\n# last é\n"):
         assert line in after
+
+
+def test_what_hands_a_generator_over_stands_before_the_statement_of_the_module() -> None:
+    text = (
+        HEAD
+        + """\
+
+# the data
+# of the training
+@cached
+def make(g):
+    # all of them
+    return tf.data.Dataset.from_generator(g, output_signature=s).batch(2)
+
+
+model.fit(make(f))
+"""
+    )
+    after = written(text, InBatches(1, 64))
+    head, _, rest = after.partition("\ndef from_generator_in_batches(")
+    assert head + "\n" == text.partition("# the data")[0]
+    assert rest.count("def ") == 3
+    assert "\n\n\n# the data\n# of the training\n@cached\ndef make(g):" in rest
+    assert "    return from_generator_in_batches(g, output_signature=s).batch(2)" in rest
+
+
+@pytest.mark.parametrize(
+    ("signature", "batches"),
+    [
+        (int, [[0, 1], [2]]),
+        ((int, str), [((0, 1), ("0", "1")), ((2,), ("2",))]),
+        ({"b": str, "a": int}, [{"a": [0, 1], "b": ["0", "1"]}, {"a": [2], "b": ["2"]}]),
+    ],
+)
+def test_what_hands_a_generator_over_keeps_the_parts_of_its_elements_together(
+    signature: object, batches: object
+) -> None:
+    def generate(count: int) -> Iterator[object]:
+        for number in range(count):
+            parts = {"a": number, "b": str(number)}
+            yield number if signature is int else parts if isinstance(signature, dict) else tuple(parts.values())
+
+    class Dataset:  # of the shape that the function uses
+        @staticmethod
+        def from_generator(
+            make: Callable[..., Iterator[object]], args: tuple[int], output_signature: object
+        ) -> SimpleNamespace:
+            assert output_signature == "wider"
+            return SimpleNamespace(unbatch=lambda: list(make(*args)))
+
+    nest = SimpleNamespace(map_structure=lambda _, given: "wider" if given is signature else None)
+    names: dict[str, Any] = {"tf": SimpleNamespace(nest=nest, data=SimpleNamespace(Dataset=Dataset))}
+    exec(BY_THE_BATCH.format(name="in_batches", size=2, tf="tf"), names)
+    assert names["in_batches"](generate, args=(3,), output_signature=signature) == batches
+
+
+def test_a_generator_whose_arguments_are_not_known_is_left_alone() -> None:
+    assert "is not known" in refused(
+        HEAD + "ds = tf.data.Dataset.from_generator(g, **k)\nmodel.fit(ds)\n", InBatches(1, 64)
+    )
+    text = "ds = Dataset.from_generator(g)\nmodel.fit(ds)\n"
+    assert "does not import tensorflow" in refused(text, InBatches(1, 64))

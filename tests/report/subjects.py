@@ -11,11 +11,11 @@ import numpy as np
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding, Suggestion
 from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.comparison.recorded_runs import RecordedRun, compare_runs
-from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.content import Subject
 from pipeline_lab.report.formats import find_format
-from pipeline_lab.report.race_report import RaceReport
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.subjects.comparison_report import ComparisonReport
+from pipeline_lab.report.subjects.race_report import RaceReport
+from pipeline_lab.report.subjects.run_report import RunReport
 from pipeline_lab.runs.store import RunStore
 from tests.support import results
 from tests.support.races import PlantedArm, make_race

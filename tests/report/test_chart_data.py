@@ -30,11 +30,13 @@ def apply(document, patch):
     return copy["root"]
 
 
+@pytest.mark.slow
 @given(JSON, JSON)
 def test_a_patch_turns_one_document_into_the_other(old, new) -> None:
     assert apply(old, patch_between(old, new)) == new
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_equal_documents_need_no_patch(document) -> None:
     assert patch_between(document, document) == []
@@ -79,6 +81,7 @@ def test_arrays_travel_in_their_compact_form() -> None:
     assert set(document["data"][0]["y"]) == {"dtype", "bdata"}
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_json_in_a_script_element_cannot_close_it(text: str) -> None:
     written = script_json({"text": text})

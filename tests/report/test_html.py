@@ -14,7 +14,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.job_charts import memory_over_time
 from pipeline_lab.report.content import Answer, AuthorNote, CodeBlock, Content, Picture, Section, Subject, Table, Text
 from pipeline_lab.report.renderers.html import HtmlReport, write_page
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.subjects.run_report import RunReport
 from tests.report.subjects import (
     bare_report,
     comparison_report,
@@ -125,7 +125,7 @@ def test_a_run_of_100_000_steps_is_bounded_and_its_charts_say_so() -> None:
     )
     text = HtmlReport().render(run_report(diagnosis=long)).decode()
     assert len(text.encode()) <= LIMIT_BYTES
-    assert "neighbouring steps" in text
+    assert "neighboring steps" in text
     assert "of 20,000 waits; the CSV and Parquet exports hold all of them." in text
 
 
@@ -194,7 +194,7 @@ def test_equal_reports_are_equal_bytes() -> None:
 
 
 def test_the_vendored_plotly_is_the_one_that_plotly_py_speaks_to() -> None:
-    """After an upgrade of plotly: `npm pack plotly.js-cartesian-dist-min@<version>`, then copy script and licence."""
+    """After an upgrade of plotly: `npm pack plotly.js-cartesian-dist-min@<version>`, then copy script and license."""
     folder = Path(__file__).parents[2] / "pipeline_lab" / "report" / "vendor"
     header = (folder / "plotly-cartesian.min.js").read_text()[:200]
     assert f"plotly.js (cartesian - minified) v{plotly.offline.get_plotlyjs_version()}" in header

@@ -60,6 +60,7 @@ def test_samples_ship_with_the_overview_that_they_would_get_now(name: str, monke
     assert str(SAMPLES) not in (SAMPLES / name / "analysis" / "overview.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["run", "log"])
 def test_a_second_look_shows_the_same_without_an_analysis(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -72,12 +73,14 @@ def test_a_second_look_shows_the_same_without_an_analysis(
     assert shown(overview_at(path)) == first
 
 
+@pytest.mark.slow
 def test_other_options_are_advised_on_again(run: RunFolder):
     overview_at(run.path)
     update_record(run, lambda record: dataclasses.replace(record, options=None))
     assert shown(overview_at(run.path)) == expected(run.path)
 
 
+@pytest.mark.slow
 def test_a_moved_run_is_shown_where_it_lies(run: RunFolder, tmp_path: Path):
     overview_at(run.path)
     moved = Path(shutil.move(run.path, tmp_path / "moved"))
@@ -86,6 +89,7 @@ def test_a_moved_run_is_shown_where_it_lies(run: RunFolder, tmp_path: Path):
     assert shown(content) == expected(moved)
 
 
+@pytest.mark.slow
 def test_a_damaged_overview_is_made_again(run: RunFolder):
     first = shown(overview_at(run.path))
     kept = run.analysis / "overview.json"

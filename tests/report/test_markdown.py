@@ -8,7 +8,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Content
 from pipeline_lab.report.renderers import markdown
 from pipeline_lab.report.renderers.markdown import MAX_CHARACTERS, MarkdownReport, escape_line, write_markdown
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.subjects.run_report import RunReport
 from tests.report.subjects import bare_report, comparison_report, hostile_run, run_report
 from tests.report.test_html import CONTENT
 from tests.support.images import draw_letters

@@ -8,6 +8,7 @@ import pytest
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.report.renderers.notebook import describe
+from pipeline_lab.units import NO_BREAK_SPACE
 from tests.report.subjects import HOSTILE, hostile_run
 from tests.support import results
 from tests.support.recorded import recorded
@@ -19,7 +20,7 @@ def test_a_diagnosis_shows_its_verdict_and_its_numbers() -> None:
     shown = results.diagnosis()._repr_mimebundle_(include=None, exclude=None)
     assert set(shown) == {"text/plain", "text/markdown", "text/html"}
     for text in shown.values():
-        assert "The device waits for input 60 % of the time" in text
+        assert "The device waits for input 60 % of the time" in text.replace(NO_BREAK_SPACE, " ")
     assert "Median step" in shown["text/html"]
     assert "ParallelMapV2" in shown["text/html"], "the stages"
 
@@ -58,7 +59,7 @@ def test_what_to_try_first_is_printed_as_one_sentence() -> None:
 
 
 def test_a_comparison_shows_its_answer_and_the_warning() -> None:
-    html = COMPARISON._repr_html_()
+    html = COMPARISON._repr_html_().replace(NO_BREAK_SPACE, " ")
     assert "optimised took 40 % less time per step than baseline" in html
     assert "recorded separately" in html
 

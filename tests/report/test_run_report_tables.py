@@ -9,7 +9,7 @@ from pipeline_lab.analysis.input.pipeline_stages import join_stages
 from pipeline_lab.analysis.sampling.kept_outputs import read_kept_outputs
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Table, Text
-from pipeline_lab.report.run_report_tables import NO_TRACE, outputs, stage_blocks
+from pipeline_lab.report.subjects.run_report_tables import NO_TRACE, outputs, stage_blocks
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import OUTPUTS
 from tests.support import results

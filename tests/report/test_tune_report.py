@@ -9,12 +9,13 @@ from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_h
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.formats import FORMATS, write_report
 from pipeline_lab.report.report_on import report_on
-from pipeline_lab.report.tune_report import TuneReport
+from pipeline_lab.report.subjects.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
 from pipeline_lab.tuning.opened_search import open_with_searches
 from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, read_tuning
+from pipeline_lab.tuning.space import START
 from tests.support.recorded import recorded
 from tests.support.worlds import make_search
 
@@ -24,6 +25,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
     return read_tuning(make_search(RunStore(tmp_path_factory.mktemp("store"))))
 
 
+@pytest.mark.slow
 def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> None:
     content = TuneReport(found).content()
     assert content.answer.label == "faster"
@@ -52,6 +54,21 @@ def test_only_an_interval_below_one_says_faster(found: Tuning, measured: dict[st
     *steps, ended = found.steps
     answer = TuneReport(replace(found, steps=(*steps, replace(ended, **measured)))).content().answer  # type: ignore[arg-type]
     assert (answer.label, answer.tone) == (label, "good" if label == "faster" else "neutral")
+
+
+def test_a_search_that_had_no_time_to_race_is_not_said_to_have_found_nothing_better(found: Tuning) -> None:
+    *steps, ended = found.steps
+    assert isinstance(ended, SearchEnded)
+    unmeasured = replace(ended, winner=START, challenger=START, ratio=None, low=None, high=None, predicted=1.0)
+    for sentence, label in (
+        ("Nothing was raced. There is no time for another race.", "nothing raced"),
+        ("The start stays.", "nothing better"),
+    ):
+        answer = TuneReport(replace(found, steps=(*steps, replace(unmeasured, sentence=sentence)))).content().answer
+        assert answer.label == label
+        assert [one.name for one in answer.evidence] == ["Configurations measured"], (
+            "nothing was predicted of the start"
+        )
 
 
 def test_a_choice_of_the_model_that_was_not_raced_is_called_so(tmp_path: Path) -> None:

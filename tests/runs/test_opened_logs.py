@@ -115,6 +115,7 @@ def age(folder: RunFolder, by_s: float) -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60) | st.lists(st.sampled_from(["..", ".", "", "a", "x.pb"])).map("/".join))
 def test_no_name_leads_out(name: str) -> None:
     placed = opened_logs.place(name)

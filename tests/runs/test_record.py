@@ -11,6 +11,7 @@ from pipeline_lab.runs.record import SCHEMA_VERSION, Process, RunKind, RunRecord
 RECORD = RunRecord("20260101-a", "a", RunStatus(RunState.DONE, created_s=1.0), options={"name": "a"}, tags=("x",))
 
 
+@pytest.mark.slow
 @given(
     st.builds(
         RunRecord,
@@ -89,3 +90,14 @@ def test_the_options_tell_what_a_folder_holds(options: dict[str, Any] | None, ki
 def test_a_kind_that_a_newer_version_added_is_refused_with_advice() -> None:
     with pytest.raises(StoreError, match=r"is a dance, which this Pipeline Lab does not know; upgrade to open it"):
         RunRecord.from_json(document(options={"kind": "dance"}))
+
+
+def test_a_run_takes_no_time_that_nobody_knows() -> None:
+    took = [
+        RunStatus(RunState.DONE, started_s=10.0, ended_s=12.5),
+        RunStatus(RunState.DONE, started_s=10.0, ended_s=9.0),  # the clock was set back
+        RunStatus(RunState.LOST, started_s=10.0),
+        RunStatus(RunState.QUEUED),
+    ]
+    assert [status.took_s for status in took] == [2.5, None, None, None]
+    assert (RunStatus(RunState.RUNNING, started_s=10.0).took_s or 0) > 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.runs.run_events import (
     KINDS,
+    TAIL_BYTES,
     CalibrationEvent,
     DataProgressEvent,
     Event,
@@ -17,6 +18,7 @@ from pipeline_lab.runs.run_events import (
     ProgressEvent,
     WindowEvent,
     format_event,
+    last_steps,
     parse_event,
     read_events,
 )
@@ -68,6 +70,7 @@ def test_a_reader_returns_each_event_once_and_waits_for_a_torn_line(tmp_path: Pa
     assert reader.read() == []
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_however_the_file_grows_the_reader_sees_all_events_in_order(data: st.DataObject) -> None:
     raw = "".join(map(format_event, EVENTS)).encode()
@@ -85,3 +88,16 @@ def test_a_damaged_line_costs_only_itself(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(format_event(EVENTS[0]).encode() + b"\x00\x00garbage\n" + format_event(EVENTS[2]).encode())
     assert read_events(path) == [EVENTS[0], EVENTS[2]]
+
+
+def test_the_last_count_of_steps_is_found_from_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert last_steps(path) is None
+    path.write_text(format_event(PhaseEvent("training")))
+    assert last_steps(path) is None
+    counts = [format_event(ProgressEvent(steps, None, 1.0, None)) for steps in (7, 9)]
+    path.write_text("".join(counts) + counts[0][:-10])
+    assert last_steps(path) == 9
+    with path.open("a") as file:
+        file.write("\n" + format_event(NoteEvent("x" * 100)) * (2 * TAIL_BYTES // 100))
+    assert last_steps(path) == 9

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.diagnosis.saved import fingerprint
+from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES, RUN_TABLES, SAMPLES, STEPS, RunTable, TableWriter, read_table
@@ -32,9 +32,9 @@ def test_every_table_has_a_place_a_link_and_a_line_in_the_docs(table: RunTable, 
 @pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
 def test_a_diagnosis_is_made_again_when_a_table_of_it_changes(table: RunTable, tmp_path: Path) -> None:
     (tmp_path / "run.json").touch()
-    before = fingerprint(tmp_path)
+    before = fingerprint_inputs(tmp_path)
     TableWriter(table.path(RunFolder(tmp_path)), table).close()
-    assert (fingerprint(tmp_path) != before) == table.is_diagnosed
+    assert (fingerprint_inputs(tmp_path) != before) == table.is_diagnosed
 
 
 def rows(path: Path) -> list[tuple[int, int, int]]:
@@ -71,6 +71,7 @@ def test_rows_are_written_when_time_has_passed(tmp_path: Path) -> None:
     writer.close()
 
 
+@pytest.mark.slow
 def test_a_torn_end_costs_at_most_the_last_batch(tmp_path: Path) -> None:
     path = tmp_path / "samples"
     writer = TableWriter(path, SAMPLES, rows_per_batch=1)

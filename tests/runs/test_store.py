@@ -33,7 +33,10 @@ def finish(folder: RunFolder) -> RunFolder:
 
 
 def test_a_run_is_found_by_its_id_its_name_or_as_the_latest(store: RunStore) -> None:
-    assert store.find_id("latest") == "latest", "there is none"
+    with pytest.raises(
+        StoreError, match=r"There is no latest run: .* holds none yet; `pipeline-lab run` records one\."
+    ):
+        store.find_id("latest")
     first, second = create(store, "mine"), create(store, "another")
     assert store.find_id(first.id) == first.id
     assert store.find_id("mine") == first.id
@@ -87,6 +90,11 @@ def test_runs_are_listed_newest_first_and_samples_last(tmp_path: Path) -> None:
     assert [record.name for record in store.runs()] == ["second", "first", "sample"]
     assert store.is_sample(sample.id)
     assert not store.is_sample(folders[0].id)
+
+
+def test_a_run_is_no_place_for_runs(store: RunStore) -> None:
+    with pytest.raises(StoreError, match="is a run and not a store"):
+        create(RunStore(create(store).path))
 
 
 def test_what_is_no_run_or_damaged_is_not_listed(store: RunStore) -> None:
@@ -276,6 +284,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.slow
 def test_no_change_is_lost_between_processes(store: RunStore) -> None:
     folder = create(store)
     writers = [subprocess.Popen([sys.executable, "-c", ADD_TAGS, folder.path]) for _ in range(3)]

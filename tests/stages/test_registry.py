@@ -12,7 +12,7 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions, StageSequence
-from pipeline_lab.stages.registry import STAGE_TYPES, recognise
+from pipeline_lab.stages.registry import STAGE_TYPES, recognize
 from pipeline_lab.stages.stage import OneForOne, OpaqueStage, Stage
 from pipeline_lab.stages.stage_values import Host, Reading, Running, Writing
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
@@ -41,7 +41,7 @@ def test_a_stage_answers_every_question(stage: Stage) -> None:
     assert stage.asks_for(10, 1, 1000) > 0
     assert stage.taken_for_each(None, None) > 0
     assert stage.order(Reading(2, 4, 1)) is None or all(stage.order(Reading(2, 4, 1)) or [True])
-    assert set(stage.shown_with) <= set(type(stage).model_fields)
+    assert set(stage.shown_with) | set(stage.sliders) <= set(type(stage).model_fields)
     assert stage.placed_after is None or stage.placed_after in STAGE_TYPES
 
 
@@ -49,14 +49,14 @@ def test_a_stage_answers_every_question(stage: Stage) -> None:
 def test_what_a_stage_is_called_in_a_script_is_a_field_of_it(stage: Stage) -> None:
     for call in stage.calls:
         assert {each for each in call.fields.values() if each} | set(call.values) <= set(type(stage).model_fields)
-        assert recognise(call.method, {}).stage == stage.stage
+        assert recognize(call.method, {}).stage == stage.stage
 
 
 def test_every_method_that_a_stage_writes_is_recognised() -> None:
     for stage in STAGES:
         for line in stage.lines(Writing(1, "work", False, ())):
             for method in re.findall(r"dataset = dataset\.(\w+)\(", line):
-                known = recognise(method, {})
+                known = recognize(method, {})
                 assert known.stage == stage.stage or method in stage.written_with, method
 
 
@@ -76,18 +76,18 @@ def test_every_method_that_a_stage_writes_is_recognised() -> None:
     ],
 )
 def test_a_call_of_a_script_becomes_a_stage(method: str, arguments: dict[Any, Any], expected: dict[str, Any]) -> None:
-    found = recognise(method, arguments).model_dump()
+    found = recognize(method, arguments).model_dump()
     assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(("method", "arguments"), [("enumerate", {}), ("batch", {0: -5})])
 def test_a_call_that_no_stage_knows_is_opaque(method: str, arguments: dict[Any, Any]) -> None:
-    assert recognise(method, arguments, line=12) == OpaqueStage(name=method, line=12)
+    assert recognize(method, arguments, line=12) == OpaqueStage(name=method, line=12)
 
 
 def test_an_opaque_stage_passes_through_every_fold() -> None:
     class Recipe(StageSequence):
-        stages = (recognise("interleave", {}), OpaqueStage(name="enumerate", line=3), recognise("batch", {0: 10}))
+        stages = (recognize("interleave", {}), OpaqueStage(name="enumerate", line=3), recognize("batch", {0: 10}))
 
     recipe = Recipe()
     assert recipe.batch_sizes == (None, None, 10)

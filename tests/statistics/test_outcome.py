@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge
+from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge_ratio
 from pipeline_lab.statistics.sequential import SequentialResult
 
 
@@ -22,7 +22,7 @@ def _interval(low: float, high: float) -> SequentialResult:
     ],
 )
 def test_an_interval_is_worded_by_what_it_excludes(low: float, high: float, outcome: Outcome, settled: bool) -> None:
-    assert judge(_interval(low, high), margin=0.03) is outcome
+    assert judge_ratio(_interval(low, high), margin=0.03) is outcome
     assert is_settled(_interval(low, high), margin=0.03) is settled
 
 

@@ -36,6 +36,7 @@ def test_the_smallest_effect_is_larger_than_the_half_width() -> None:
     assert np.log(smallest_effect(0.1, 10_000)) == pytest.approx(0.1 * (1 + 0.8416 / 1.96), rel=1e-3)
 
 
+@pytest.mark.slow
 @given(blocks)
 def test_swapping_the_arms_gives_the_reciprocal(pairs: list[tuple[float, float]]) -> None:
     baseline, candidate = np.array(pairs).T

@@ -124,6 +124,7 @@ def test_the_place_in_the_output_is_that_of_a_buffer_drawn_uniformly():
     assert np.abs(delay[2000:-2000]).mean() == pytest.approx(20 * 0.74, rel=0.1)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any),
     st.integers(1, 9),
@@ -143,6 +144,7 @@ def test_every_record_comes_once_per_epoch_whatever_the_stages(
     assert sorted(ids[:half]) == sorted(ids[half:]) == sorted(set(ids.tolist()))
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(1, 60))
 def test_a_shuffle_is_a_permutation_that_never_looks_further_ahead_than_its_buffer(elements: int, buffer: int):
     given_out = shuffle_order(elements, buffer, np.random.default_rng(elements))
@@ -172,6 +174,7 @@ def test_batches_that_are_taken_apart_leave_no_gap():
     assert len(order(*steps, wanted=9)) == 9
 
 
+@pytest.mark.slow
 @given(st.floats(0.05, 1), st.integers(1, 400))
 def test_a_filter_gives_as_many_as_are_wanted_as_long_as_data_comes(share: float, wanted: int):
     found = simulate(np.array([50]), [ReadFiles(), Repeat(), Filter(share)], wanted)

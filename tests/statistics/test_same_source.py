@@ -27,6 +27,7 @@ def test_what_a_perfect_shuffle_has(batch_size: int, sources: int, views: int, e
     assert expected_same_source(batch_size, sources, views) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 5), st.integers(2, 4), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_shuffled_epochs_have_what_is_expected(sources: int, views: int, batch_size: int, seed: int):
     rng = np.random.default_rng(seed)

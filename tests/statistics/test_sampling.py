@@ -54,6 +54,7 @@ def test_distinct_records_are_counted_per_epoch_and_first_uses_are_found():
     assert first_uses(ids).tolist() == [0, 1, 3]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=5), st.integers(1, 400))
 def test_even_samples_vary_by_a_share_and_by_nothing_over_whole_epochs(records: list[int], samples: int):
     found = even_total_variations(np.array(records), samples, draws=20)
@@ -61,6 +62,7 @@ def test_even_samples_vary_by_a_share_and_by_nothing_over_whole_epochs(records: 
     assert even_total_variations(np.array(records), samples * sum(records), draws=5).max() == 0
 
 
+@pytest.mark.slow
 @given(st.permutations(range(7)), st.permutations(range(7)))
 def test_shuffled_epochs_repeat_nothing(first: list[int], second: list[int]):
     assert repeats_within_epochs(np.array([*first, *second]), 7) == 0

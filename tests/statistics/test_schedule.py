@@ -1,6 +1,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from pipeline_lab.statistics.schedule import draw_order, undisturbed_rounds
@@ -12,6 +13,7 @@ def test_every_order_is_drawn_equally_often() -> None:
     assert stats.chisquare(list(drawn.values())).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_rounds_do_not_depend_on_each_other() -> None:
     first = np.array([draw_order(2, number, seed=2)[0] for number in range(4000)])
     assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 0.06

@@ -66,6 +66,7 @@ def test_of_all_orders_that_the_coins_can_give_at_most_alpha_are_called_differen
     assert 0.1 < called / 2**8 <= 0.2 + 0.02  # the second part is the spread of 1,000 drawn paths
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(pairs_of_logs)
 def test_swapping_the_arms_gives_the_reciprocal(log_ratios: np.ndarray) -> None:
@@ -76,6 +77,7 @@ def test_swapping_the_arms_gives_the_reciprocal(log_ratios: np.ndarray) -> None:
     assert back.high == pytest.approx(np.inf if there.low == 0 else 1 / there.low)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(pairs_of_logs)
 def test_the_interval_holds_its_estimate_and_excludes_one_only_with_a_small_p_value(log_ratios: np.ndarray) -> None:
@@ -85,6 +87,7 @@ def test_the_interval_holds_its_estimate_and_excludes_one_only_with_a_small_p_va
     assert found.p_value <= found.alpha or not _excludes_one(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(pairs_of_logs, st.sampled_from([0.5, 2.0]))
 def test_a_factor_on_one_arm_is_a_factor_on_the_answer(log_ratios: np.ndarray, factor: float) -> None:
@@ -93,12 +96,14 @@ def test_a_factor_on_one_arm_is_a_factor_on_the_answer(log_ratios: np.ndarray, f
     assert scaled.low == pytest.approx(plain.low * factor, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 def test_equal_arms_are_seldom_called_different_however_the_machine_varies(noise: object) -> None:
     score = score_races(noise, 1.0, races=40, plan=SMALL, seed=3)  # type: ignore[arg-type]
     assert score.called_different <= 7 / 40  # more than 7 of 40 happen once in 5,000 tries at 5 %
 
 
+@pytest.mark.slow
 def test_a_planted_difference_is_found_on_a_quiet_machine() -> None:
     quiet = next(noise for noise in NOISES if noise.name == "quiet")
     score = score_races(quiet, 1.2, races=20, plan=SequentialPlan(paths=1000), seed=3)

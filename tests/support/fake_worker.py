@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import (
+    LAST_PHASE,
     Event,
     FailureEvent,
     NoteEvent,
@@ -33,12 +34,12 @@ def main() -> None:
         folder, warm = RunFolder(Path(line.rstrip("\n"))), True
     else:
         folder, warm = RunFolder(Path(sys.argv[1])), False
-    behaviour = read_record(folder).name
+    behavior = read_record(folder).name
     say(folder, NoteEvent("warm" if warm else "cold"))
     say(folder, PhaseEvent("training"))
     update_record(folder, running)
     (folder.path / "worker.pid").write_text(str(os.getpid()))
-    BEHAVIOURS[behaviour](folder)
+    BEHAVIORS[behavior](folder)
 
 
 def say(folder: RunFolder, event: Event) -> None:
@@ -52,6 +53,7 @@ def running(record: RunRecord) -> RunRecord:
 
 def done(folder: RunFolder) -> None:
     say(folder, ProgressEvent(steps=30, total_steps=30, elapsed_s=3.0, total_s=None))
+    say(folder, PhaseEvent(LAST_PHASE))
 
 
 def fail(folder: RunFolder) -> None:
@@ -116,7 +118,7 @@ def sleep_on() -> None:
         time.sleep(1)
 
 
-BEHAVIOURS: dict[str, Callable[[RunFolder], None]] = {
+BEHAVIORS: dict[str, Callable[[RunFolder], None]] = {
     "done": done,
     "fail": fail,
     "crash": crash,

@@ -25,10 +25,10 @@ from tests.support.presets import SYNTHETIC
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 
 
-def options_for(behaviour: str, **training: float) -> RunOptions:
+def options_for(behavior: str, **training: float) -> RunOptions:
     """Return options whose run the fake worker treats as named."""
     document = SYNTHETIC.options.model_dump()
-    document["name"] = behaviour
+    document["name"] = behavior
     document["training"] |= training
     return RunOptions.model_validate(document)
 
@@ -49,8 +49,8 @@ class Lab:
     store: RunStore
     runtime: Path
 
-    def launch(self, behaviour: str, **training: float) -> RunFolder:
-        return launch(self.store, options_for(behaviour, **training))
+    def launch(self, behavior: str, **training: float) -> RunFolder:
+        return launch(self.store, options_for(behavior, **training))
 
     def wait_for(self, folder: RunFolder, *states: RunState) -> RunRecord:
         until(lambda: read_record(folder).status.state in states, f"{folder.id} is {' or '.join(states)}")

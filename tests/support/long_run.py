@@ -29,7 +29,7 @@ class LongRun:
         self.windows = 0
 
     def grow(self, windows: int) -> None:
-        """Record windows until there are so many."""
+        """Record windows until there are that many."""
         with self.folder.events.open("a") as events:
             for number in range(self.windows, windows):
                 start_ns = EPOCH + number * EVERY_S * S

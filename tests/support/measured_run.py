@@ -8,7 +8,7 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, write_files, write_written
-from pipeline_lab.runs.run_events import CalibrationEvent, format_event
+from pipeline_lab.runs.run_events import LAST_PHASE, CalibrationEvent, PhaseEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.runs.run_tables import MODEL, RESOURCES, SAMPLES, STEPS, TableWriter
 from pipeline_lab.runs.store import RunStore
@@ -62,7 +62,7 @@ def make_measured_run(
         pipeline_only_cpu_ns=alone["pipeline_ms"] * MS if alone else None,
         time_ns=EPOCH,
     )
-    folder.events.write_text(format_event(event))
+    folder.events.write_text(format_event(event) + format_event(PhaseEvent(LAST_PHASE)))
     set_state(folder, RunState.DONE)
     update_record(folder, lambda record: replace(record, environment={"cores": CORES}))
     return folder

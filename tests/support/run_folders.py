@@ -8,6 +8,7 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import Process, RunState, this_process
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import (
+    LAST_PHASE,
     Event,
     FailureEvent,
     NoteEvent,
@@ -44,7 +45,12 @@ def make_run(
 
 
 def set_state(folder: RunFolder, state: RunState, reason: str = "") -> None:
-    """Put a run into a state; live ones are owned by the calling process."""
+    """Put a run into a state; live ones are owned by the calling process, and only those that are done report their end."""
+    if folder.events.exists():
+        reported = folder.events.read_text(encoding="utf-8").splitlines(keepends=True)
+        reported = [line for line in reported if f'"{LAST_PHASE}"' not in line]
+        end = [format_event(PhaseEvent(LAST_PHASE))] if state is RunState.DONE else []
+        folder.events.write_text("".join(reported + end), encoding="utf-8")
     owner: Process | None = this_process() if state.is_live else None
     started = START_NS / 1e9
     update_record(

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.runs.race_standings import Rounds, find_standings, max_rounds
 from pipeline_lab.runs.run_events import Event, PhaseEvent, RaceEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.runs.standings import Rounds, find_standings, max_rounds
 from pipeline_lab.runs.store import RunStore
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.recorded import job_steps
@@ -26,7 +26,7 @@ def make_saved_run(store: RunStore, preset: str = "baseline", factor: float = 1.
         source=replace(found.source, path=str(folder.path)),
         job_steps=job_steps(factor, noise=0.02, seed=round(100 * factor)),
     )
-    SavedDiagnosis(folder.path).save(found, fingerprint(folder.path))
+    SavedDiagnosis(folder.path).save(found, fingerprint_inputs(folder.path))
     return folder
 
 
@@ -45,7 +45,7 @@ def make_watched_race(store: RunStore, rounds: int = 16, options: RaceOptions = 
 def race_event(
     step_ms: Sequence["np.ndarray[tuple[int], np.dtype[np.float64]]"], rounds: int, options: RaceOptions
 ) -> RaceEvent:
-    """Return what the worker writes after so many rounds."""
+    """Return what the worker writes after this number of rounds."""
     table = np.array([each[:rounds] for each in step_ms]).T * 1e6
     standings = find_standings(Rounds(table, np.ones_like(table)), options)
     lines = [

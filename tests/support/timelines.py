@@ -33,7 +33,7 @@ def write_trace(path: Path) -> Path:
 
 
 def make_timeline(folder: Path) -> tuple[Index, Diagnosis]:
-    """Analyse that capture and open its index."""
+    """Analyze that capture and open its index."""
     path = write_trace(folder / "host.xplane.pb")
     diagnosis, made = diagnose(path), folder / "index"
     made.mkdir()

@@ -86,6 +86,7 @@ def test_a_cut_stream_gives_what_is_there(tmp_path: Path) -> None:
     assert "cut off" in expanded.cut
 
 
+@pytest.mark.slow
 def test_a_damaged_stream_gives_what_comes_before(tmp_path: Path) -> None:
     text = b"".join(b"%d " % k for k in range(200_000))
     packed = bytearray(gzip.compress(text))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.chrome_trace import read_bytes
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import is_json, open_trace, open_traces
+from pipeline_lab.trace.sources import is_json, open_traces, read_trace
 from tests.support.xspace import chunk
 from tests.trace.checks import assert_consistent, events, spans
 from tests.trace.mutations import mutate
@@ -160,7 +160,7 @@ def test_nesting_too_deep_is_survived() -> None:
 
 @pytest.mark.reference_traces
 def test_reference_json_captures(reference_traces: Path) -> None:
-    cached = open_trace(reference_traces / "P4-json-tfrecord-cache")
+    cached = read_trace(reference_traces / "P4-json-tfrecord-cache")
     host = cached.plane("/host:CPU")
     assert host is not None
     waits = host.name_mask(lambda name: name == "IteratorGetNextOp::DoCompute")
@@ -174,7 +174,7 @@ def test_reference_json_captures(reference_traces: Path) -> None:
 @pytest.mark.parametrize("name", ["P8-kineto-workers0", "P8-kineto-workers4"])
 def test_pytorch_traces_are_refused_by_name(reference_traces: Path, name: str) -> None:
     with pytest.raises(TraceReadError, match="PyTorch"):
-        open_trace(reference_traces / name)
+        read_trace(reference_traces / name)
 
 
 SOUND = encode(*TWO, *(event(f"e{k % 5}", k, 1, tid=k % 3, id=str(k)) for k in range(60)))

@@ -59,6 +59,7 @@ def test_where_nothing_can_be_written_functions_compile_all_the_same(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_arrays_numbers_and_tuples_go_in_and_come_out() -> None:
     out = np.zeros(3, np.int64)
     assert add_up(np.array([1, 2, 3]), (np.array([1, 1, 2]), 1), out) == (9, False)
@@ -66,6 +67,7 @@ def test_arrays_numbers_and_tuples_go_in_and_come_out() -> None:
     assert add_up(np.array([[1, 7], [2, 7], [3, 7]])[:, 0], (np.array([1, 1, 2]), 2), out) == (18, True)
 
 
+@pytest.mark.slow
 def test_an_array_of_other_numbers_is_compiled_for_anew() -> None:
     out = np.zeros(3, np.int64)
     assert add_up(np.array([1, 2, 3], np.int32), (np.array([1, 1, 2]), 1), out) == (9, False)  # type: ignore[arg-type]
@@ -76,6 +78,7 @@ def test_numbers_in_another_byte_order_are_read_as_what_they_are() -> None:
     assert add_up(np.array([1, 2], ">i8"), (np.array([1, 1], ">i8"), 3), out) == (9, False)
 
 
+@pytest.mark.slow
 def test_damaged_machine_code_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert CompiledFunction(twice.__wrapped__)(21) == 42  # type: ignore[attr-defined]
@@ -87,6 +90,7 @@ def test_damaged_machine_code_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp
         assert _read(kept), "names in it count on, so that its length may differ"
 
 
+@pytest.mark.slow
 def test_another_version_of_numba_makes_it_slower_and_not_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -115,6 +119,7 @@ print(set(found), len(found), os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 def test_threads_that_call_at_once_and_a_forked_process_get_the_same_answer(tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     for _ in range(2):  # once compiled, once loaded

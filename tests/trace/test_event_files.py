@@ -11,7 +11,7 @@ from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace import event_files as export
 from pipeline_lab.trace.event_files import SCHEMA, event_batches, write_events
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import open_trace
+from pipeline_lab.trace.sources import read_trace
 from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support.xspace import XSpace
 from tests.trace.checks import events
@@ -62,7 +62,7 @@ def test_parquet_holds_every_event_of_every_window(tmp_path: Path) -> None:
 def test_chrome_json_reads_back_the_same(tmp_path: Path, name: str) -> None:
     trace = read_xplane(SMALL)
     assert write_events([trace], tmp_path / name) == trace.event_count
-    again = open_trace(tmp_path / name)
+    again = read_trace(tmp_path / name)
     assert events(again) == events(trace)
     assert again.salvage is None
 

@@ -26,6 +26,7 @@ def write_with_stray(path: Path, timestamp_ns: int, start_us: float, duration_us
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("timestamp_ns", "start_us", "duration_us"),
     [(2**53, 0, 1), (2**62, 0, 1), (2**63 - 1, 0, 1), (0, 53 * DAY_US, 1), (0, 0, 53 * DAY_US), (-(2**62), 0, 1)],
@@ -61,6 +62,7 @@ def test_a_session_at_another_time_is_forgotten() -> None:
     assert (found.start_ns, found.stop_ns, found.salvage) == (None, None, None)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62)), max_size=9))
 def test_what_is_left_has_no_negative_length_and_no_sum_that_overflows(strays: list[tuple[int, int]]) -> None:
     built = trace(host(line("python", *STEPS), line("other", *(("a", 0, 1) for _ in strays))))

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import FileKind, SourceKind, find_traces, open_trace, open_traces
+from pipeline_lab.trace.sources import FileKind, SourceKind, find_traces, open_traces, read_trace
 from tests.support.xspace import XSpace
 from tests.trace.test_chrome_trace import TWO, encode
 
@@ -76,10 +76,10 @@ def test_lone_files_are_read_whatever_they_are_called(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     json = tmp_path / "my trace.json"
     json.write_bytes(encode(*TWO))
-    assert open_trace(plain).host == "h"
-    assert open_trace(plain).window == ""
-    assert first_names([open_trace(packed)]) == ["e"]
-    assert open_trace(json).event_count == 2
+    assert read_trace(plain).host == "h"
+    assert read_trace(plain).window == ""
+    assert first_names([read_trace(packed)]) == ["e"]
+    assert read_trace(json).event_count == 2
 
 
 def test_packed_twice_and_cut_short_still_reads(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_packed_twice_and_cut_short_still_reads(tmp_path: Path) -> None:
     packed = gzip.compress(gzip.compress(many.encode()))
     path = tmp_path / "h.xplane.pb.gz"
     path.write_bytes(packed[: len(packed) // 2])
-    trace = open_trace(path)
+    trace = read_trace(path)
     assert 200 < trace.event_count < 2_000
     assert trace.salvage is not None
     assert trace.salvage.events_kept == trace.event_count
@@ -117,7 +117,7 @@ def test_a_raw_trace_that_cannot_be_read_gives_way_to_what_was_made_from_it(tmp_
     (folder / "a.xplane.pb").write_bytes(b"no trace at all")
     (trace,) = open_traces(tmp_path)
     assert (trace.window, trace.host) == ("w", "a")
-    assert trace.event_count == open_trace(made).event_count > 0
+    assert trace.event_count == read_trace(made).event_count > 0
     assert trace.salvage is not None
     assert (trace.salvage.bytes_lost, trace.salvage.events_kept) == (15, trace.event_count)
     assert "no profiler planes" in trace.salvage.reason
@@ -187,14 +187,14 @@ def test_lone_paths_without_a_trace_are_a_sentence(tmp_path: Path) -> None:
     events = tmp_path / "events.out.tfevents.17.host"
     events.write_bytes(b"x")
     with pytest.raises(TraceReadError, match="holds no profile"):
-        open_trace(events)
+        read_trace(events)
     with pytest.raises(TraceReadError, match="does not exist"):
-        open_trace(tmp_path / "gone")
+        read_trace(tmp_path / "gone")
 
 
 def test_one_trace_is_asked_of_a_place_with_several(tmp_path: Path) -> None:
     with pytest.raises(TraceReadError, match="holds 2 traces"):
-        open_trace(logdir(tmp_path, "w"))
+        read_trace(logdir(tmp_path, "w"))
 
 
 def test_links_and_hidden_folders_are_not_followed(tmp_path: Path) -> None:

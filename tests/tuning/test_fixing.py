@@ -7,12 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab.advice.script.script_model import ScriptPrediction
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
-from pipeline_lab.tuning import fixing, worth_trying
-from pipeline_lab.tuning.fixing import LeftAlone, Wishes, apply, choose, current_texts, is_good
-from pipeline_lab.tuning.worth_trying import needless, promises, too_large
+from pipeline_lab.tuning.script import fixing, worth_trying
+from pipeline_lab.tuning.script.fixing import (
+    Fix,
+    LeftAlone,
+    Wishes,
+    apply,
+    choose,
+    current_texts,
+    is_good,
+    may_be_held_up,
+)
+from pipeline_lab.tuning.script.worth_trying import needless, promises, too_large, worth_proving
 from tests.support.scripts import DECODE, recipe, script, stages
 from tests.support.written_recipe import written_recipe
 
@@ -72,6 +83,21 @@ def test_a_cache_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None
     assert "not known" in reason(StageSize("map", 100.0, None))
 
 
+def test_a_cache_that_is_too_large_stands_where_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worth_trying, "usable_memory_bytes", lambda: 4_000)
+    two_maps = written_recipe(TEXT.replace(".map(f)", ".map(f).map(g)"))
+    use = two_maps.trained
+    assert use is not None
+    (cache,) = [change for change in choose(two_maps, use, Wishes())[0] if change.rewrite == "cache"]
+    assert cache.call == 4
+    sizes = (("shuffle", 1.0), ("batch", 2_000.0), ("map", 2_000.0), ("map", 100.0), ("range", 8.0))
+    sample = Sample((), (), (), 0, tuple(StageSize(method, size, 10) for method, size in sizes))
+    worth, left = worth_proving([cache], sample, two_maps, use, Unavailable("Not analyzed."))
+    assert [(change.rewrite, change.call) for change in worth] == [("cache", 2)]
+    assert [change for change, _ in left] == [cache]
+    assert "would take 20 kB" in left[0][1]
+
+
 WAITS = Change(
     "parallel-python",
     2,
@@ -95,10 +121,38 @@ def test_calls_of_python_run_at_once_where_they_make_the_same_and_something_can_
     assert "expects nothing" in needless(WAITS, _sample("abc", "abc"), quick)
 
 
+def test_a_generator_is_called_for_many_elements_where_its_calls_take_the_time() -> None:
+    change = Change("generator-batches", 2, (InBatches(2, 64),), Effect.NOTHING, Risk.SOME, "Hand over.")
+    python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 1.0}
+    assert needless(change, _sample("abc", "abc"), script(stages=stages(python=1.0), **python)) == ""
+    slow = script(stages=stages(50.0, python=1.0), step_ms=500.0, **python)
+    assert "the generator's own work takes the time" in needless(change, _sample("abc", "abc"), slow)
+
+
 def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tried() -> None:
     assert promises(CACHE, script())
     assert not promises(CACHE, script(stages=stages(0.01), ceiling_ms=20.0))
     assert not promises(CACHE, Unavailable("No step was timed."))
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"), [(23.1, "takes 23.1 % less time"), (-3.0, "takes 3 % more time"), (-0.04, "takes as long")]
+)
+def test_a_prediction_is_worded_by_its_sign(percent: float, words: str) -> None:
+    predicted = ScriptPrediction(1e6, (), percent, percent - 2.0, percent + 2.0, percent)
+    said = fixing.describe_gain(Fix((), None, None, (), predicted))
+    assert said.startswith(f"Not raced: the gain is not measured. Predicted: a step {words} (")
+
+
+def test_what_the_model_does_not_explain_is_tried_unless_the_computation_is_the_limit() -> None:
+    unexplained = Unavailable("Something else slows it down.")
+    tried = {
+        verdict: (may_be_held_up(verdict, unexplained), may_be_held_up(verdict, script())) for verdict in VerdictClass
+    }
+    assert tried[VerdictClass.INPUT_BOUND] == (True, True)
+    assert tried[VerdictClass.DISPATCH_BOUND] == (True, False)
+    assert tried[VerdictClass.DEVICE_BOUND] == (False, False)
+    assert may_be_held_up(None, script()), "nothing was analyzed"
 
 
 def test_what_another_order_would_gain_is_said_where_nothing_else_is_proposed() -> None:
@@ -116,6 +170,10 @@ def test_a_file_that_changed_since_its_run_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"a\r\nb\n")
     recipe = replace(RECIPE, files={str(path): "0-train.py", str(tmp_path / "gone.py"): "1-gone.py"})
     assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\r\nb\n"}
+    path.write_bytes(b"a\nb")
+    assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\nb"}, (
+        "Python reads a last line that is complete"
+    )
     with pytest.raises(StoreError, match="changed since"):
         current_texts(recipe, {str(path): "other"})
 

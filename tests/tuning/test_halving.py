@@ -1,6 +1,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,12 +45,14 @@ class Truth:
         return halve(names(len(self.times)), self.race, self.report, equal_cost, margin=MARGIN)
 
 
+@pytest.mark.slow
 @given(TIMES)
 def test_sharp_races_find_the_best_arm(times: list[float]) -> None:
     truth = Truth(times, width=0.001)
     assert truth.times[truth.search()] <= min(times) * (1 + MARGIN)
 
 
+@pytest.mark.slow
 @given(TIMES, st.floats(0.001, 1.0), st.floats(-0.9, 0.9))
 def test_an_arm_whose_interval_holds_the_truth_is_never_called_slower_when_it_is_best(
     times: list[float], width: float, shift: float

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ PREDICTED = st.lists(COSTS, min_size=1, max_size=len(CONFIGURATIONS)).map(
 )
 
 
+@pytest.mark.slow
 @given(PREDICTED)
 def test_everything_is_dominated_by_or_as_cheap_as_something_of_the_pareto_set(predicted: list[Predicted]) -> None:
     front = pareto_set(predicted)
@@ -79,6 +81,7 @@ def test_everything_is_dominated_by_or_as_cheap_as_something_of_the_pareto_set(p
     assert all(any(one.dominates(each) or one.costs == each.costs for one in front) for each in predicted)
 
 
+@pytest.mark.slow
 @given(PREDICTED, st.integers(1, 8))
 def test_picks_are_near_the_best_and_the_best_is_first(predicted: list[Predicted], count: int) -> None:
     picks = pick(predicted, count)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning import recorded_script
-from pipeline_lab.tuning.recorded_script import FIT_STEPS, LOOP_STEPS, _trains
+from pipeline_lab.tuning.script import recorded_script
+from pipeline_lab.tuning.script.recorded_script import FIT_STEPS, LOOP_STEPS, _trains
 from tests.support.written_recipe import written_recipe
 
 DATA = "ds = tf.data.Dataset.range(8).map(f).batch(2)\n"

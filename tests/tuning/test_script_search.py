@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError
+from pipeline_lab.errors import OptionsError, PipelineLabError, RunFailedError, StoreError
 from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
@@ -18,15 +18,15 @@ from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning import script_search
 from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
-from pipeline_lab.tuning.fixing import Fix, Wishes
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
-from pipeline_lab.tuning.script_result import ScriptTuning
-from pipeline_lab.tuning.script_search import ScriptSearch, combine
+from pipeline_lab.tuning.script import script_search
+from pipeline_lab.tuning.script.fixing import Fix, Wishes
+from pipeline_lab.tuning.script.script_result import ScriptTuning
+from pipeline_lab.tuning.script.script_search import ScriptSearch, combine
 from pipeline_lab.tuning.search_result import read_tuning
-from pipeline_lab.tuning.trials import TrialLedger, Trials
+from pipeline_lab.tuning.trials import TrialLedger, TrialLine, Trials
 from tests.support.races import PlantedArm, fill_race
 from tests.support.run_folders import set_state
 from tests.support.written_recipe import PATH, written_recipe
@@ -128,6 +128,7 @@ def test_all_proved_changes_race_first_then_fewer_of_them() -> None:
     assert combine([], None, 7) == []
 
 
+@pytest.mark.slow
 def test_what_the_race_decides_is_proposed_with_the_rest_left_alone(searching: Searching) -> None:
     found, world = searching([PREFETCH, MAP, CACHE])
     assert found.fix is not None
@@ -138,6 +139,35 @@ def test_what_the_race_decides_is_proposed_with_the_rest_left_alone(searching: S
     assert found.ended is not None
     assert found.ended.is_faster
     assert [len(race.changes) for race in world.races] == [5, 1], "one race chooses, one measures the gain"
+
+
+def test_what_raced_too_few_rounds_beside_the_best_is_not_called_useless(searching: Searching, tmp_path: Path) -> None:
+    world = ScriptWorld(
+        RunStore(tmp_path / "store"), lambda request: planted_ms(request) * (1.2 if CACHE.request in request else 1.0)
+    )
+
+    def run(trials: Sequence[Trial], watch: Watch, plain: Callable[..., None] = world.run) -> None:
+        world.rounds = 30 if world.races else 2
+        plain(trials, watch)
+
+    world.run = run  # type: ignore[method-assign]
+    found, _ = searching([PREFETCH, MAP, CACHE], world)
+    assert found.fix is not None
+    reasons = {each.rewrite: each.reason for each in found.fix.left}
+    assert reasons == {"cache": script_search.UNDECIDED}
+
+
+def test_a_script_that_does_not_come_to_its_training_in_time_says_which_budget_to_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(tmp_path / "store")
+    monkeypatch.setattr(script_search, "record_script", lambda *_, **__: store.create(options_of(tmp_path), ""))
+    options = options_of(tmp_path, budget_s=30.0)
+    folder = store.create(options, "")
+    trials = Trials(TrialLedger(folder.trials), ScriptWorld(store), lambda: False)
+    monkeypatch.setattr(trials, "measure", lambda key, record: TrialLine(key, record().id, "here", 15.0))
+    with pytest.raises(RunFailedError, match=r"In 15 s of recording .* give the search 60 s or more"):
+        ScriptSearch(folder, options, trials, store).run()
 
 
 def test_one_change_races_once(searching: Searching) -> None:
@@ -196,6 +226,7 @@ def test_nothing_proved_is_nothing_proposed(searching: Searching) -> None:
     assert report_on([found]).content().answer.label == "nothing proposed"
 
 
+@pytest.mark.slow
 def test_the_report_shows_diff_proof_and_race(searching: Searching) -> None:
     found, _ = searching([PREFETCH, MAP, CACHE])
     content = report_on([found]).content()

@@ -34,6 +34,7 @@ def stages(options: RunOptions) -> list[str]:
     return [stage.stage for stage in options.pipeline.stages]
 
 
+@pytest.mark.slow
 def test_a_space_holds_every_combination_and_its_start() -> None:
     space = make_space(NAIVE, only=SMALL)
     found = list(space.configurations())

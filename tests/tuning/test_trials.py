@@ -72,6 +72,7 @@ def rounds(found: Tuning) -> Sequence[Raced]:
     return [step for step in found.steps if isinstance(step, Raced)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget_s", [45.0, 60.0, 90.0, 200.0, 900.0, 3600.0])
 def test_no_search_takes_longer_than_its_budget(tmp_path: Path, budget_s: float):
     world, found = conduct(tmp_path, budget_s)
@@ -82,6 +83,7 @@ def test_no_search_takes_longer_than_its_budget(tmp_path: Path, budget_s: float)
     assert found.winner_name != "start"
 
 
+@pytest.mark.slow
 def test_a_small_budget_lets_the_first_choice_of_the_model_meet_the_start(tmp_path: Path):
     world, found = conduct(tmp_path, 60.0)
     assert rounds(found) == []
@@ -100,13 +102,20 @@ def test_a_budget_without_room_for_a_race_says_how_much_would_have_room(tmp_path
     assert "give the search 50 s or more" in found.sentence
 
 
+@pytest.mark.slow
 def test_exploring_without_room_for_a_race_says_so_and_how_much_would_have_room(tmp_path: Path):
-    options, store = tune_options(budget_s=20.0), RunStore(tmp_path)
-    world, folder = CostlyWorld(store), store.create(options, render_source(options.start))
-    search(folder, options, store, world, lambda: False, blind())
-    found = read_tuning(folder)
-    assert found.sentence.startswith("Nothing was raced. The time is spent.")
-    assert "give the search 50 s or more" in found.sentence
+    def explore(budget_s: float) -> Tuning:
+        options, store = tune_options(budget_s=budget_s), RunStore(tmp_path / f"{budget_s}")
+        world, folder = CostlyWorld(store), store.create(options, render_source(options.start))
+        search(folder, options, store, world, lambda: False, blind())
+        return read_tuning(folder)
+
+    found = explore(20.0)
+    assert found.sentence.startswith("Nothing was raced. There is no time for another race.")
+    assert not found.had_time
+    # 10 s for the start, and two races of two, each 6 s, two arms of 3 s with a second to warm up, and 15 s of rounds; a tenth more
+    assert "give the search 80 s or more" in found.sentence
+    assert rounds(explore(80.0)), "that much does suffice"
 
 
 def test_a_choice_of_the_model_that_was_not_raced_comes_with_the_race_to_paste(tmp_path: Path):

@@ -1,5 +1,6 @@
 """The app's script without a server: pages run as Streamlit runs them, with a store of their own and no worker."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -14,6 +15,8 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.serving.server import SCRIPT
 from pipeline_lab.ui.shared import analyses, links
+from pipeline_lab.ui.shared.chart import COMPONENT
+from pipeline_lab.units import NO_BREAK_SPACE
 from tests.support import results
 from tests.support.patience import PATIENCE_S
 from tests.support.run_folders import make_samples
@@ -84,11 +87,17 @@ def run_function(function: Callable[..., None], *args: object) -> AppTest:
 
 
 def texts(app: AppTest) -> str:
-    """Return everything that is written on the page."""
+    """Return everything that is written on the page, with plain spaces."""
     kinds = ("title", "header", "subheader", "markdown", "caption", "error", "info", "code")
-    return "\n".join(str(element.value) for kind in kinds for element in app.get(kind))
+    return "\n".join(str(element.value) for kind in kinds for element in app.get(kind)).replace(NO_BREAK_SPACE, " ")
 
 
-def live_charts(app: AppTest) -> int:
-    """Return how many charts of the page are drawn in place."""
-    return sum(element.proto.component_name == "pipeline_lab_live_chart" for element in app.get("bidi_component"))
+def said(text: str) -> str:
+    """Return what a text in Markdown says, with plain spaces."""
+    return text.replace("\\", "").replace(NO_BREAK_SPACE, " ")
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    """Return what the page draws, in its order, each as plotly.js takes it."""
+    shown = [element.proto for element in app.get("bidi_component")]
+    return [json.loads(json.loads(one.json)["figure"]) for one in shown if one.component_name == COMPONENT]

@@ -8,7 +8,7 @@ from pipeline_lab.ui.compare_page import with_baseline
 from pipeline_lab.ui.shared.choices import can_be_compared, labels_of
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
-from tests.ui.conftest import texts
+from tests.ui.conftest import charts, texts
 
 
 def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
@@ -19,12 +19,11 @@ def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     assert "pipeline\\.read\\.mode" not in written, "options come after what was measured"
     assert "recorded separately" in written
     assert not app.warning, "one folded notice instead of several"
-    first, *_ = (chart.proto.spec for chart in app.get("plotly_chart"))
-    assert '"barmode":"stack"' in first, "what a step of each consists of"
+    assert charts(app)[0]["layout"]["barmode"] == "stack", "what a step of each consists of"
     assert "What a step consists of" in written
     assert app.header[0].value == "optimised against baseline"
     assert "about 2× shorter" in app.header[1].value.replace("\\", "")
-    assert len(app.get("plotly_chart")) == 5, "the steps, then step time, loss and accuracy"
+    assert len(charts(app)) == 5, "the steps, then step time, loss and accuracy"
     assert [one.proto.label for one in app.get("link_button")] == [each.title for each in FORMATS]
 
 

@@ -1,5 +1,5 @@
 from pipeline_lab.analysis.metrics.metrics import METRICS, find_metric
-from pipeline_lab.ui.shared.glossary import GLOSSARY, explain
+from pipeline_lab.ui.shared.glossary import GLOSSARY, define
 from tests.ui.conftest import texts
 
 
@@ -27,15 +27,15 @@ def test_every_meaning_is_a_sentence():
 
 
 def test_a_number_is_explained_by_the_word_that_its_name_holds():
-    assert explain("input wait, recorded steps") == find_metric("wait_percent").explanation
-    assert explain("exposed stall of a host") == GLOSSARY["Exposed stall"]
-    assert explain("mean step") == find_metric("mean_step_ms").explanation
-    assert explain("thread pool") == GLOSSARY["Thread pool"]
-    assert explain("marker") is None
+    assert define("input wait, recorded steps") == find_metric("wait_percent").explanation
+    assert define("exposed stall of a host") == GLOSSARY["Exposed stall"]
+    assert define("mean step") == find_metric("mean_step_ms").explanation
+    assert define("thread pool") == GLOSSARY["Thread pool"]
+    assert define("marker") is None
 
 
 def test_every_number_that_is_shown_by_itself_is_explained():
-    assert all(each.explanation == explain(each.title) for each in METRICS)
+    assert all(each.explanation == define(each.title) for each in METRICS)
 
 
 def test_help_begins_with_an_example_and_leads_to_the_documentation(open_page, samples):  # noqa: ARG001

@@ -10,8 +10,9 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import update_record
+from pipeline_lab.ui.shared import cache
 from tests.support.run_folders import make_run, set_state
-from tests.ui.conftest import live_charts, texts
+from tests.ui.conftest import charts, said, texts
 
 
 @pytest.mark.usefixtures("samples", "diagnosis")
@@ -27,6 +28,12 @@ def test_home_offers_the_presets_and_the_samples(open_page):
     assert "sample" in texts(app)
     app.button(key="open-baseline").click().run()
     assert app.title[0].value == "baseline"
+
+
+def test_a_run_at_home_is_told_by_what_limits_it_and_its_step(open_page, run_store, monkeypatch):
+    make_run(run_store)
+    monkeypatch.setattr(cache, "summary", lambda _: cache.RunSummary(257.2, 36.0, "input bound"))
+    assert "Input bound, median step 257 ms" in texts(open_page("home"))
 
 
 def test_home_of_an_empty_store_still_says_what_this_is(open_page):
@@ -222,23 +229,23 @@ def test_a_run_says_its_verdict_before_its_numbers_and_charts(open_page, run_sto
     folder = make_run(run_store)
     app = open_page("run", run=folder.id)
     assert not app.exception
-    assert app.header[0].value.startswith("The device waits for input 60 % of the time")
+    assert said(app.header[0].value).startswith("The device waits for input 60 % of the time")
     labels = [metric.label for metric in app.metric]
     assert labels[labels.index("Time per step") + 1] == "Lost to input"
     assert app.metric[labels.index("Throughput")].value.count("/s") == 1
-    assert len(app.get("plotly_chart")) == 4  # the step to scale, and the tab's
+    assert len(charts(app)) == 4  # the step to scale, and the tab's
     assert "predicted: step up to 30 % shorter" in texts(app)
 
 
 @pytest.mark.usefixtures("diagnosis")
 def test_every_section_has_its_charts(open_page, run_store):
     folder = make_run(run_store)
-    charts = {}
+    drawn = {}
     for section in ("Idle gaps", "File sampling", "Memory", "Steps and loss"):
         app = open_page("run", run=folder.id, section=section)
         assert not app.exception
-        charts[section] = len(app.get("plotly_chart"))
-    assert charts == {
+        drawn[section] = len(charts(app))
+    assert drawn == {
         "Idle gaps": 5,
         "File sampling": 7,
         "Memory": 3,
@@ -287,12 +294,11 @@ def test_a_run_that_cannot_be_read_is_one_sentence(open_page, run_store, run):
 
 
 def test_a_working_run_shows_its_progress_and_can_be_stopped(open_page, run_store):
-    folder = make_run(run_store, steps=60)
-    set_state(folder, RunState.RUNNING)
+    folder = make_run(run_store, state=RunState.RUNNING, steps=60)
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "step 55 of 200" in str(app.get("progress")[0].proto.text).replace("\\", "")
-    assert live_charts(app) == 2
+    assert len(charts(app)) == 2
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
     assert app.button(key="cancel-asked").disabled

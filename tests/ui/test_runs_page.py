@@ -5,7 +5,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
@@ -62,7 +62,7 @@ def test_a_log_has_the_numbers_of_its_diagnosis(store):
     folder = opened_logs.adopt(store, arrival, "h")
     assert summary(folder) == RunSummary(None, None)
     diagnosis = results.diagnosis(steps=replace(results.steps(), steps_per_marker=2.0))
-    SavedDiagnosis(folder.path).save(diagnosis, fingerprint(folder.path))
+    SavedDiagnosis(folder.path).save(diagnosis, fingerprint_inputs(folder.path))
     found = summary(folder)
     assert found.step_ms == pytest.approx(np.median(diagnosis.steps.length_ns) / 2e6)
     assert found.wait_percent == pytest.approx(diagnosis.input_stalls.wait_percent)
@@ -114,12 +114,12 @@ def test_a_long_list_begins_with_the_newest_and_shows_all_when_asked(open_page, 
 def test_a_list_does_not_ask_the_disk_again_for_what_no_longer_changes(store, tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path / "cache"))
     folder = make_run(store)
-    SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
+    SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint_inputs(folder.path))
     for path in (folder.steps, folder.analysis / "diagnosis.json"):
         os.utime(path, (1.0, 1.0))
     (before,) = cache.summaries([folder])
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "fingerprint", lambda _: pytest.fail("it was asked again"))
+        patch.setattr(cache, "fingerprint_file", lambda _: pytest.fail("it was asked again"))
         assert cache.summaries([folder]) == [before]
 
 

@@ -22,7 +22,7 @@ from pipeline_lab.stages.functions import MapStage
 from pipeline_lab.stages.order import RepeatStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.trace.sources import open_trace
+from pipeline_lab.trace.sources import read_trace
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.warm_worker import Ask
@@ -62,7 +62,7 @@ def test_a_job_takes_exactly_the_time_that_is_set_and_computes_nothing(
     steps = read_table(folder.steps, STEPS)
     assert np.isnan(steps["loss"].to_numpy()).all()
     (trace,) = folder.path.rglob("*.xplane.pb")
-    plane = open_trace(trace).plane(EMULATED_PLANE)
+    plane = read_trace(trace).plane(EMULATED_PLANE)
     assert plane is not None
     (line,) = plane.lines
     assert (line.duration_ns == STEP_MS * NS_PER_MS).all()
@@ -72,7 +72,7 @@ def test_a_job_takes_exactly_the_time_that_is_set_and_computes_nothing(
 def test_a_step_begins_after_its_launch_on_the_same_time_axis(ask_tensorflow: Ask, tmp_path: Path) -> None:
     folder = make_folder(tmp_path, _options())
     ask_tensorflow("run_here", folder=str(folder.path))
-    trace = open_trace(next(folder.path.rglob("*.xplane.pb")))
+    trace = read_trace(next(folder.path.rglob("*.xplane.pb")))
     starts = {}
     for name, wanted in ((EMULATED_PLANE, "emulated step"), ("/host:CPU", "emulated launch")):
         plane = trace.plane(name)
@@ -104,7 +104,7 @@ def test_both_arms_of_a_race_take_the_same_steps(ask_tensorflow: Ask, tmp_path: 
         assert "Not computed" in arm.loss.reason
     lengths = []
     for number in range(2):
-        trace = open_trace(next(folder.arm(number).path.rglob("*.xplane.pb")))
+        trace = read_trace(next(folder.arm(number).path.rglob("*.xplane.pb")))
         lengths.append(trace.plane(EMULATED_PLANE).lines[0].duration_ns.tolist())
     both = list(zip(*lengths, strict=False))  # a busy machine stops one profiler later than the other
     assert len(set(both)) > 1

@@ -76,7 +76,7 @@ def test_every_way_of_reading_yields_every_record_once_per_epoch(
         (ReadStage(), CacheStage(where="file"), CacheStage(), BatchStage(size=5, drop_remainder=False)),
         (ReadStage(), PrefetchStage(buffer_size=2), MapStage(), BatchStage(size=5, drop_remainder=False)),
     ],
-    ids=["map-first", "vectorised", "parallel", "caches", "prefetch-inside"],
+    ids=["map-first", "vectorized", "parallel", "caches", "prefetch-inside"],
 )
 @pytest.mark.parametrize("work", ["sleep", "spin"])
 def test_stages_in_any_order_keep_the_records_and_their_order(
@@ -125,11 +125,11 @@ def test_generators_yield_every_example_once(ask_tensorflow: Ask, producer: str,
     assert [len(batch) for batch in ids] == [5, 5, 2]
 
 
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
-def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
+def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, is_vectorized: bool) -> None:
     workload = SparseWorkload(examples_per_file=(8, 8), features=3, vocabulary_size=20, embedding_size=4)
     batch, parse = BatchStage(size=8), ParseStage()
-    tail = (batch, parse) if is_vectorised else (parse, batch)
+    tail = (batch, parse) if is_vectorized else (parse, batch)
     options = set_option(read_options(_json(workload, ReadStage(), RepeatStage(), *tail)), "training.replicas", "2")
     result = ask_tensorflow("train", options=options.to_json(), steps=40)
     assert result["ids"] == [[record_id(0, record) for record in part] for part in (range(4), range(4, 8))]
@@ -148,10 +148,10 @@ def test_lengths_that_vary_change_the_shape_of_the_batches(ask_tensorflow: Ask) 
     assert kept == [[8]] * 5  # arrays of arrays: every example at its own length
 
 
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
-def test_one_record_in_so_many_is_slow(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
+def test_one_record_in_so_many_is_slow(ask_tensorflow: Ask, is_vectorized: bool) -> None:
     workload = SMALL.model_copy(update={"tail_every": 4, "tail_ms": 60.0, "jitter_percent": 10.0})
-    tail = (BatchStage(size=12), MapStage()) if is_vectorised else (MapStage(), BatchStage(size=12))
+    tail = (BatchStage(size=12), MapStage()) if is_vectorized else (MapStage(), BatchStage(size=12))
     slow = 3  # records 0 and 4, 0 and 4 of ids divisible by four: 0 of three, 0 and 4 of five, 0 of four
     assert ask_tensorflow("time_of", options=_json(workload, ReadStage(), *tail)) >= slow * 0.06 * 0.9
 
@@ -179,7 +179,7 @@ def test_the_seed_decides_the_order(ask_tensorflow: Ask) -> None:
     [None, AugmentStage(pad=0, flip=False, rotate_degrees=0, cutout=0, normalise=False)],
     ids=["parse", "augment"],
 )
-def test_vectorised_and_per_example_code_yield_the_same_images(ask_tensorflow: Ask, still: AugmentStage | None) -> None:
+def test_vectorized_and_per_example_code_yield_the_same_images(ask_tensorflow: Ask, still: AugmentStage | None) -> None:
     batch = BatchStage(size=5, drop_remainder=False)
     work: list[Stage] = [ParseStage(), *([still] if still else [])]
     single = ask_tensorflow("images_of", options=_json(IMAGES, ReadStage(), *work, batch))
@@ -189,14 +189,14 @@ def test_vectorised_and_per_example_code_yield_the_same_images(ask_tensorflow: A
     assert [len(batch) for batch in single] == [5, 5, 2]
 
 
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
 def test_augmentation_gives_each_image_its_own_chance_and_normalises_it(
-    ask_tensorflow: Ask, is_vectorised: bool
+    ask_tensorflow: Ask, is_vectorized: bool
 ) -> None:
     one_image = IMAGES.model_copy(update={"examples_per_file": (1,)})
     work: list[Stage] = [ParseStage(), AugmentStage(pad=2, crop=12, cutout=4)]
     head = [ReadStage(), RepeatStage()]
-    stages = [*head, BatchStage(size=8), *work] if is_vectorised else [*head, *work, BatchStage(size=8)]
+    stages = [*head, BatchStage(size=8), *work] if is_vectorized else [*head, *work, BatchStage(size=8)]
     images = ask_tensorflow("first_images", options=_json(one_image, *stages))
     assert images["shape"] == [8, 12, 12, 3]
     assert images["different"] == 8
@@ -204,19 +204,19 @@ def test_augmentation_gives_each_image_its_own_chance_and_normalises_it(
     assert images["deviations"] == pytest.approx([1.0] * 8, abs=1e-3)
 
 
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
-def test_cutout_blackens_exactly_its_square(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
+def test_cutout_blackens_exactly_its_square(ask_tensorflow: Ask, is_vectorized: bool) -> None:
     cut = AugmentStage(pad=0, flip=False, rotate_degrees=0, cutout=4, normalise=False)
     batch = BatchStage(size=6)
-    stages = [batch, ParseStage(), cut] if is_vectorised else [ParseStage(), cut, batch]
+    stages = [batch, ParseStage(), cut] if is_vectorized else [ParseStage(), cut, batch]
     images = ask_tensorflow("first_images", options=_json(IMAGES, ReadStage(), *stages))
     assert images["zeros"] == [16] * 6
 
 
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
 @pytest.mark.parametrize("name", EXACT_ORDER)
 def test_the_probe_changes_neither_the_examples_nor_their_order(
-    ask_tensorflow: Ask, name: str, is_vectorised: bool
+    ask_tensorflow: Ask, name: str, is_vectorized: bool
 ) -> None:
     own = ImagesWorkload(data="random", image_size=8, examples_per_file=(4, 9, 6))
     folder = Path(
@@ -224,7 +224,7 @@ def test_the_probe_changes_neither_the_examples_nor_their_order(
     ).parent
     workload = ImagesWorkload(data="files", pattern=f"{folder}/*.tfrecord", image_size=8)
     batch, parse = BatchStage(size=6, drop_remainder=False), ParseStage()
-    tail = (batch, parse) if is_vectorised else (parse, batch)
+    tail = (batch, parse) if is_vectorized else (parse, batch)
     options = _json(workload, READS[name], ShuffleStage(buffer_size=4), RepeatStage(count=2), *tail)
     plain = ask_tensorflow("images_of", options=options)
     assert ask_tensorflow("images_of", options=options, probe=True) == plain
@@ -309,13 +309,13 @@ def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_pat
     ],
     ids=["sound", "label", "name", "type", "image", "garbage"],
 )
-@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+@pytest.mark.parametrize("is_vectorized", [False, True], ids=["per-example", "vectorized"])
 def test_a_users_data_that_does_not_fit_is_explained(
-    ask_tensorflow: Ask, record: dict[str, Any], sentence: str, is_vectorised: bool
+    ask_tensorflow: Ask, record: dict[str, Any], sentence: str, is_vectorized: bool
 ) -> None:
     workload = ImagesWorkload(data="files", pattern="/set/later", image_size=8, classes=5)
     batch, parse = BatchStage(size=1), ParseStage()
-    stages = (ReadStage(), *((batch, parse) if is_vectorised else (parse, batch)))
+    stages = (ReadStage(), *((batch, parse) if is_vectorized else (parse, batch)))
     explained = ask_tensorflow("explain_training", options=_json(workload, *stages), records=[record])
     assert explained.startswith(sentence)
 
@@ -327,7 +327,7 @@ def test_every_layout_trains_on_the_same_vectors(ask_tensorflow: Ask) -> None:
     for layout in ("replicated", "lookup", "constant", "variable", "sharded"):
         workload = small.model_copy(update={"layout": layout})
         look_up = () if layout == "replicated" else (LookupStage(),)
-        orders = {"per-example": (ParseStage(), *look_up, batch), "vectorised": (batch, ParseStage(), *look_up)}
+        orders = {"per-example": (ParseStage(), *look_up, batch), "vectorized": (batch, ParseStage(), *look_up)}
         if layout in ("variable", "sharded"):
             orders["in the step"] = (batch, ParseStage())
         for name, stages in orders.items():
@@ -340,8 +340,8 @@ def test_every_layout_trains_on_the_same_vectors(ask_tensorflow: Ask) -> None:
         assert result["losses"] == pytest.approx(first["losses"], rel=1e-4)
         assert result["vectors"] == (None if order == "in the step" else first["vectors"])
     header_bytes = 128
-    assert results["lookup", "vectorised"]["tables"] == [[11, 11 * 8 * 4 + header_bytes]]
-    assert [rows for rows, _ in results["sharded", "vectorised"]["tables"]] == [3, 3, 3, 2]
+    assert results["lookup", "vectorized"]["tables"] == [[11, 11 * 8 * 4 + header_bytes]]
+    assert [rows for rows, _ in results["sharded", "vectorized"]["tables"]] == [3, 3, 3, 2]
     assert first["tables"] == []
 
 

@@ -82,7 +82,7 @@ def _allocated(diagnosis: Any) -> int:
     return int(in_use.max() - in_use.min())
 
 
-def _deserialising(diagnosis: Any) -> int:
+def _deserializing(diagnosis: Any) -> int:
     """Return how long the host put sparse features together while the device idled, ns: sixteen features more count tenfold."""
     operations = diagnosis.idle_gaps.by_operation
     return sum(one.idle_ns for one in operations if one.operation == "DeserializeSparse")
@@ -196,7 +196,7 @@ CASES = [
     ),
     Told(
         "sparse",
-        _deserialising,
+        _deserializing,
         {"training.replicas": "2"},
         {"workload.features": "1"},
         lambda on, off: on > 3 * off > 0,

@@ -123,8 +123,15 @@ def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> 
     training = TrainingOptions(steps=None, seconds=600, warmup_steps=2, calibrate=False)
     options = SYNTHETIC.model_copy(update={"training": training, "profiling": PROFILING})
     folder = supervised(make_folder(tmp_path, options))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     with subprocess.Popen(
-        [*WORKER, "--wait"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*WORKER, "--wait"],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     ) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -135,10 +142,14 @@ def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> 
         while "training" not in _phases(folder):
             assert worker.poll() is None
             time.sleep(0.05)
+        assert list(
+            folder.scratch.glob("__autograph_generated_file*")
+        )  # where it is deleted even if the worker is killed
+        assert not list(temporary.glob("__autograph_generated_file*"))
         worker.send_signal(signal.SIGTERM)
         assert worker.wait() == 0
 
-    assert _phases(folder)[-1] == "training"
+    assert _phases(folder)[-2:] == ["training", "finishing"]
     steps, samples = read_table(folder.steps, STEPS), read_table(folder.samples, SAMPLES)
     assert steps.num_rows >= 2
     assert samples.num_rows == 16 * steps.num_rows

@@ -29,6 +29,7 @@ def test_wrong_file_sizes_are_refused(wrong: object) -> None:
         SyntheticWorkload.model_validate({"examples_per_file": wrong})
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 10_000_000), min_size=1, max_size=20))
 def test_sizes_written_with_commas_come_back(sizes: list[int]) -> None:
     text = ",".join(map(str, sizes))

@@ -3,12 +3,22 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, Rename, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    Edit,
+    InBatches,
+    Insert,
+    MoveBefore,
+    Remove,
+    Rename,
+    SetArgument,
+    SetTraining,
+)
 from pipeline_lab.stages.stage_values import TAKEN_NS
 
 COPY_NS_PER_BYTE = 0.2
@@ -49,13 +59,18 @@ def apply_edit(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> 
             return _cache(run, stages, call)
         case MoveBefore(call, before):
             return _move(run, stages, call, before, assumed)
+        case InBatches(call, size):
+            return _hand_over(run, stages, call, size, assumed)
         case Rename(call, _):
             return stages if _places(stages, call) else _not_run(run, call)
         case SetTraining("workers", int(count)):
             return _with_workers(stages, count)
         case SetTraining(name, _):
             return Unavailable(NOT_MEASURED.format(what=name))
-    return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(edit.call).words}"))
+        case Remove(call):
+            return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(call).words}"))
+        case _:
+            assert_never(edit)
 
 
 def _set(run: ScriptRun, stages: Stages, edit: SetArgument) -> Stages | Unavailable:
@@ -185,6 +200,21 @@ def _examples(run: ScriptRun, stages: Stages, stage: ScriptStage, batch: int) ->
         return float(size)
     above = [stages[place].visits for place in _places(stages, batch)]
     return stage.visits / above[0] if above and above[0] else math.nan
+
+
+def _hand_over(run: ScriptRun, stages: Stages, call: int, size: int, assumed: Assumed) -> Stages | Unavailable:
+    """Call Python once for ``size`` elements of a generator."""
+    places = [place for place in _places(stages, call) if stages[place].visits]
+    if not places:
+        return _not_run(run, call)
+    changed = list(stages)
+    for place in places:
+        inside = [index for index in _upstream(stages, place) if stages[index].python_share]
+        for index in inside or [place]:
+            stage = stages[index]
+            saved_ns = stage.visits * (1.0 - 1.0 / size) * assumed.overhead * PYTHON_CALL_NS
+            changed[index] = replace(stage, work_ns=max(stage.work_ns / size, stage.work_ns - saved_ns))
+    return tuple(changed)
 
 
 def _with_workers(stages: Stages, count: int) -> Stages | Unavailable:

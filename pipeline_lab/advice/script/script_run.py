@@ -69,7 +69,7 @@ class ScriptRun:
         return max(0.0, 100.0 * (1.0 - self.ceiling_ns / self.step_ns))
 
     def free_cores(self, other_cores: float) -> float:
-        """Return the cores that the job can have beside so many that others use."""
+        """Return the cores that the job can have beside those that others use."""
         return max(LEAST_SHARE * self.cores, self.cores - other_cores)
 
 

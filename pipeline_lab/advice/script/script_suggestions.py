@@ -47,7 +47,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
     InputCause.POOL_BOUND: ("pool", "batch-first"),
     InputCause.CPU_BOUND: ("cache", "cache-before-shuffle", "cache-shuffled", "batch-first", "disk-cache"),
     InputCause.ORDERING: ("any-order",),
-    InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map", "cache-python"),
+    InputCause.PYTHON_BOUND: ("workers", "generator-batches", "batch-first", "parallel-map", "cache-python"),
     InputCause.PYTHON_WAITS: ("parallel-python", "workers"),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),

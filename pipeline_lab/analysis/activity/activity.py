@@ -354,7 +354,7 @@ class Activity:
         """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.
 
         An op called from Python counts only inside a marked step: between the steps it is a host operation that holds
-        the device up (a checkpoint, a deserialisation).
+        the device up (a checkpoint, a deserialization).
         """
         return union_of(*(self._line_compute(line) for line in self._step_lines()))
 

@@ -91,7 +91,7 @@ class PerTrace(Generic[Result]):
     """How a result comes from traces.
 
     Attributes:
-        analyse: What one trace says; tables have a window of 0 and times of the trace.
+        analyze: What one trace says; tables have a window of 0 and times of the trace.
         merge: Puts parts of several traces together, whose tables are on one axis by then.
         stored: The same from TensorFlow's stored step table, for logs whose trace is gone; why not, where it says nothing.
         between: Adds what lies between windows, where all have absolute times.
@@ -99,7 +99,7 @@ class PerTrace(Generic[Result]):
             many windows only the new ones are merged then.
     """
 
-    analyse: Callable[[TraceView], Result]
+    analyze: Callable[[TraceView], Result]
     merge: Callable[[Sequence[Result]], Result]
     stored: "Callable[[DerivedProfile], Result] | Unavailable"
     between: Callable[[Result], Result] | None = None

@@ -74,6 +74,23 @@ def valid(table: pa.Table, column: str) -> BoolArray:
     return np.concatenate([np.empty(0, np.bool_), *known])
 
 
+def name_numbers(table: pa.Table, columns: Sequence[str]) -> tuple[list[tuple[str, ...]], IntArray]:
+    """Return the different texts of some columns together, and which of them stands in each row, without a null among them."""
+    known: list[tuple[str, ...]] = [()]
+    numbers = np.zeros(table.num_rows, np.int64)
+    for column in columns:
+        texts = table.column(column).combine_chunks().dictionary_encode()
+        words = texts.dictionary.to_pylist()
+        number = (
+            np.frombuffer(texts.indices.buffers()[1], np.int32, count=len(texts))
+            if len(texts)
+            else np.empty(0, np.int32)
+        )
+        known = [(*before, word) for before in known for word in words]
+        numbers = numbers * len(words) + number
+    return known, numbers
+
+
 def intervals(table: pa.Table) -> IntArray:
     """Return the ``start_ns`` and ``end_ns`` columns, shape (n, 2)."""
     return np.stack((ints(table, "start_ns"), ints(table, "end_ns")), axis=1)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.declaring.declaration import JobView
 from pipeline_lab.analysis.diagnosis.fold import (
@@ -32,6 +33,9 @@ from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES
 from pipeline_lab.trace.legacy.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, session_file
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.job_tables import JobReader
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: TraceExecutor = in_turn) -> Diagnosis:
@@ -112,24 +116,33 @@ class RunFold:
         self._parts: dict[Path, tuple[TraceParts, ...]] = {}
         self._unreadable: dict[Path, str] = {}
         self._memory = FoldMemory()
+        self._job: JobReader | None = None
+        self._known: set[str] = set()
 
     @property
     def captures(self) -> int:
         """Trace files that were analyzed."""
         return len(self._parts)
 
-    def missing(self) -> list[Path]:
-        """Return the trace files that were not analyzed yet, oldest window first."""
-        known = set(map(str, chain(self._parts, self._unreadable)))
-        return [Path(path) for path in window_paths(self._folder) if path not in known]
+    def missing(self, listed: Sequence[str] | None = None) -> list[Path]:
+        """Return the trace files that were not analyzed yet, oldest window first.
 
-    def add_new(self, progress: Progress | None = None, spread: TraceExecutor = in_turn) -> bool:
-        """Analyze the windows that came since the last call; say whether there were any."""
-        missing = self.missing()
+        Args:
+            listed: All that there are, where they were listed just now.
+        """
+        paths = window_paths(self._folder) if listed is None else listed
+        return [Path(path) for path in paths if path not in self._known]
+
+    def add_new(
+        self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: Sequence[str] | None = None
+    ) -> bool:
+        """Analyze the windows that came since the last call; say whether there were any. ``listed`` as for :meth:`missing`."""
+        missing = self.missing(listed)
         names = [path.parent.name for path in missing]
         for path, found in zip(
             missing, analyse_files(list(map(session_file, missing)), names, progress, spread), strict=True
         ):
+            self._known.add(str(path))
             if isinstance(found, Unavailable):
                 self._unreadable[path] = found.reason
             else:
@@ -138,9 +151,11 @@ class RunFold:
 
     def diagnose(self) -> Diagnosis:
         """Put together what is known by now."""
-        from pipeline_lab.analysis.diagnosis.job_tables import read_job  # loads the models of a run's options
+        from pipeline_lab.analysis.diagnosis.job_tables import JobReader  # loads the models of a run's options
 
-        tables = read_job(self._folder)
+        if self._job is None:
+            self._job = JobReader(self._folder)
+        tables = self._job.read()
         axis = place_on_axis(list(chain.from_iterable(self._parts.values())), tables.origin_epoch_ns, self._memory)
         source = describe(
             self._folder.path,

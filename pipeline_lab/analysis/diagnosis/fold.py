@@ -26,7 +26,7 @@ from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads, coun
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_findings import why_no_device
-from pipeline_lab.analysis.verdict.verdict_rules import judge
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
@@ -101,23 +101,23 @@ def analyse_trace(trace: Trace) -> TraceParts:
     activity, found = Activity(trace), AnyResults()
     view, work = TraceView(activity, Found(found)), dict(_per_trace())
 
-    def analyse(names: Iterable[str]) -> None:
+    def analyze(names: Iterable[str]) -> None:
         for name in names:
-            found[name] = attempt(partial(work[name].analyse, view))
+            found[name] = attempt(partial(work[name].analyze, view))
 
     def analyse_others() -> FileReads:
-        analyse(name for name in work if name not in ("steps", *_LONG))
+        analyze(name for name in work if name not in ("steps", *_LONG))
         reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
         activity.forget_kinds()
         return reads
 
-    analyse(["steps"])
+    analyze(["steps"])
     steps = found["steps"]
     if trace.event_count < WORTH_A_CORE:
-        analyse(_LONG)
+        analyze(_LONG)
         reads = analyse_others()
     else:  # what they share was made for the steps
-        _, reads = beside(partial(analyse, _LONG), analyse_others)
+        _, reads = beside(partial(analyze, _LONG), analyse_others)
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
@@ -202,7 +202,7 @@ def analyse_files(
     """Return what each file says, in the order of the files.
 
     Args:
-        files: To analyse.
+        files: To analyze.
         names: What the progress calls them.
         progress: Told how many are done, how many there are, and the name of one that is not.
         spread: Who does it.
@@ -240,14 +240,14 @@ class FoldMemory:
             known = self._placed[id(part)] = (part, window, shift_ns, part.place(window, shift_ns))
         return known[3]
 
-    def merge(self, name: str, analysis: PerTrace[Any], found: list[object]) -> object:
-        """Merge results, the first of which may be those of the last time."""
+    def merge(self, name: str, merge: Callable[[list[Any]], Any], found: list[Any]) -> Any:
+        """Merge what folds, the first of which may be that of the last time."""
         before, merged = self._merged.get(name, ([], None))
         if before and len(before) <= len(found) and all(map(operator.is_, before, found)):
             new = found[len(before) :]
-            merged = attempt(lambda: analysis.merge([merged, *new])) if new else merged
+            merged = attempt(lambda: merge([merged, *new])) if new else merged
         else:
-            merged = attempt(lambda: analysis.merge(found))
+            merged = attempt(lambda: merge(found))
         if not isinstance(merged, Unavailable):
             self._merged[name] = (found, merged)
         return merged
@@ -271,7 +271,8 @@ class Axis:
 
     @property
     def reads(self) -> FileReads:
-        return add_reads([part.reads for part in self.parts])
+        merged: FileReads = self.memory.merge("reads", add_reads, [part.reads for part in self.parts])
+        return merged
 
     @property
     def steps(self) -> Steps | Unavailable:
@@ -321,7 +322,7 @@ def _merge(name: str, analysis: PerTrace[Any], parts: Sequence[object], axis: Ax
         return parts[0]
     with tables.remembering(axis.memory.tables):
         if analysis.folds and len(parts) == len(axis.parts):
-            merged = axis.memory.merge(name, analysis, found)
+            merged = axis.memory.merge(name, analysis.merge, found)
         else:
             merged = attempt(lambda: analysis.merge(found))
     if isinstance(merged, Unavailable) or analysis.between is None or axis.kept_apart:
@@ -426,10 +427,10 @@ def conclude(
     if later is not None:
         ran = put_in(results, later)
         behind = _merge_seen(source, axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
-        verdict = judge(replace(ran, **behind), later.first)
+        verdict = reach_verdict(replace(ran, **behind), later.first)
         if verdict.verdict_class is not VerdictClass.UNKNOWN:
             return Diagnosis(**found, findings=find_all_findings(ran), verdict=verdict, later_epochs=later)
-    return Diagnosis(**found, findings=find_all_findings(results), verdict=judge(results))
+    return Diagnosis(**found, findings=find_all_findings(results), verdict=reach_verdict(results))
 
 
 def _merge_seen(source: Source, axis: Axis, parts: Sequence[TraceParts], missing: str) -> AnyResults:

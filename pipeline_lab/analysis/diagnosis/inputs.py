@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 from pipeline_lab.runs.run_folder import RunFolder
@@ -25,15 +26,30 @@ def window_files(folder: RunFolder) -> list[Path]:
 
 def window_paths(folder: RunFolder) -> list[str]:
     """Return what :func:`window_files` does as text: making paths takes longer than listing, and a run may have ten thousand."""
-    top = os.fspath(folder.profile)
-    return [
-        f"{top}/{window}/{name}"
-        for window in _names_in(top)
-        for names in [_names_in(f"{top}/{window}")]
-        for ending in _ENDINGS
-        for name in names
-        if name.endswith(ending)
-    ]
+    return WindowList(folder).look()
+
+
+NEWEST = 8
+"""Windows of a run in progress that other processes may still write to."""
+
+
+class WindowList:
+    """The trace files of a run in progress; windows that are no longer among the newest are not looked into again."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._top = os.fspath(folder.profile)
+        self._inside: dict[str, list[str]] = {}
+
+    def look(self, *, everywhere: bool = False) -> list[str]:
+        """Return the paths of the trace files, oldest window first; gzipped ones count."""
+        windows = _names_in(self._top)
+        known = {} if everywhere else {name: self._inside[name] for name in windows[:-NEWEST] if name in self._inside}
+        self._inside = {name: known.get(name) or self._traces(name) for name in windows}
+        return list(chain.from_iterable(self._inside.values()))
+
+    def _traces(self, window: str) -> list[str]:
+        names = _names_in(f"{self._top}/{window}")
+        return [f"{self._top}/{window}/{name}" for ending in _ENDINGS for name in names if name.endswith(ending)]
 
 
 def _names_in(folder: str) -> list[str]:

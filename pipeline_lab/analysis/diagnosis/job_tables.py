@@ -1,8 +1,10 @@
 """What a job wrote beside its traces: its steps, samples, resources and files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -23,7 +25,7 @@ from pipeline_lab.runs.run_documents import (
     read_written,
     written_by_recipe,
 )
-from pipeline_lab.runs.run_events import Event, read_events
+from pipeline_lab.runs.run_events import Event, EventReader, find_damaged_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import (
     EVALUATED,
@@ -47,6 +49,7 @@ class JobTables:
 
     Attributes:
         read: The tables by their names, as far as they can be read.
+        noted: The events, likewise.
         listed: The data files and the tables of ``files.json``.
         damage: What is wrong with those that are not whole, by their names. Numbers from a part of a table would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
@@ -57,7 +60,7 @@ class JobTables:
     damage: dict[str, str]
     written: WrittenPipeline | None
     environment: dict[str, Any]
-    events: list[Event]
+    noted: list[Event]
     listed: tuple[list[DataFile], list[DataFile]]
     predict: Predict | None
     views: int
@@ -97,6 +100,12 @@ class JobTables:
     @property
     def model(self) -> pa.Table | None:
         return self._whole(MODEL) if MODEL.name in self.read else None
+
+    @property
+    def events(self) -> list[Event]:
+        """What the job reported while it worked."""
+        self._check(EVENTS)
+        return self.noted
 
     @property
     def files(self) -> list[DataFile]:
@@ -159,15 +168,68 @@ class JobTables:
 
 def read_job(folder: RunFolder) -> JobTables:
     """Read what the job wrote beside its traces; a run in progress has a part of it."""
+    return JobReader(folder).read()
+
+
+Read = TypeVar("Read")
+
+
+class JobReader:
+    """Reads what a job wrote beside its traces, and of a job in progress only what has changed since the last time."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder, self._events = folder, EventReader(folder.events)
+        self._noted: list[Event] = []
+        self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
+
+    def read(self) -> JobTables:
+        """Read all that there is by now."""
+        folder = self._folder
+        self._noted += self._events.read()
+        about, unreadable = self._unless_kept(
+            "about", lambda: _read_about(folder), folder.record, folder.files, folder.written, folder.recipe
+        )
+        tables = {
+            table.name: self._unless_kept(table.name, partial(read_table, path, table), path)
+            for table in _TABLES
+            for path in [table.path(folder)]
+            if table is not MODEL or path.exists()
+        }
+        return replace(
+            about,
+            times_steps=folder.source.exists() or folder.steps.exists(),
+            read=tables,
+            damage=_find_damage(folder) | unreadable,
+            noted=self._noted,
+        )
+
+    def _unless_kept(self, name: str, read: Callable[[], Read], *files: Path) -> Read:
+        """Return what was read last time if the files are the same."""
+        versions = list(map(_version, files))
+        if name not in self._kept or self._kept[name][0] != versions:
+            self._kept[name] = (versions, read())
+        return cast("Read", self._kept[name][1])
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read_about(folder: RunFolder) -> tuple[JobTables, dict[str, str]]:
+    """Read the documents about a job, and say which cannot be read."""
     options, environment = _options(folder), _environment(folder)
     listed, unreadable = _read_listed(folder)
-    return JobTables(
-        times_steps=folder.source.exists() or folder.steps.exists(),
-        read={table.name: read_table(table.path(folder), table) for table in _TABLES if _is_there(folder, table)},
-        damage=_find_damage(folder) | unreadable,
+    about = JobTables(
+        times_steps=False,
+        read={},
+        damage={},
         written=_written(folder, environment),
         environment=environment,
-        events=read_events(folder.events),
+        noted=[],
         listed=listed,
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,
@@ -176,12 +238,13 @@ def read_job(folder: RunFolder) -> JobTables:
         epoch=None if options is None else _epoch(options, listed[0]),
         is_launched=options is not None,
     )
+    return about, unreadable
 
 
 _TABLES = (STEPS, SAMPLES, LABELS, EVALUATED, PADDING, OUTPUTS, RESOURCES, MODEL)
 
 
-FILES = "files"
+EVENTS, FILES = "events", "files"
 
 
 def _read_listed(folder: RunFolder) -> tuple[tuple[list[DataFile], list[DataFile]], dict[str, str]]:
@@ -190,10 +253,6 @@ def _read_listed(folder: RunFolder) -> tuple[tuple[list[DataFile], list[DataFile
         return (read_files(folder.files), read_data_tables(folder.files)), {}
     except StoreError as error:
         return ([], []), {FILES: str(error)}
-
-
-def _is_there(folder: RunFolder, table: RunTable) -> bool:
-    return table is not MODEL or folder.model.exists()
 
 
 def _find_damage(folder: RunFolder) -> dict[str, str]:
@@ -208,6 +267,8 @@ def _find_damage(folder: RunFolder) -> dict[str, str]:
     if record.options is None or record.status.state is not RunState.DONE:
         return {}
     found = {table.name: find_damage(table.path(folder), table) for table in _TABLES}
+    if record.kind is RunKind.RUN:
+        found[EVENTS] = find_damaged_events(folder.events)
     return {name: sentence for name, sentence in found.items() if sentence}
 
 

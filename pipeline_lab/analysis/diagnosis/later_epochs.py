@@ -21,7 +21,7 @@ LEAST_STEPS = 10
 LEAST_FIRST_STEPS = 5
 """Steps of the first epoch below which the job is judged as a whole, of which they are a third at most.
 
-A judgement, by this count: where one step in ten is slow by chance, the median of five steps is one of these for 1 job in
+A judgment, by this count: where one step in ten is slow by chance, the median of five steps is one of these for 1 job in
 117 (three of five are slow), that of three for 1 in 36.
 """
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 45
+ANALYSIS_VERSION = 46
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"
@@ -68,7 +68,7 @@ class SavedDiagnosis:
 
     def load(self) -> "Diagnosis | None":
         """Return the saved diagnosis if its inputs are still the same, else None."""
-        return self._load(fingerprint(self.path))
+        return self._load(fingerprint_inputs(self.path))
 
     def load_latest(self) -> "Diagnosis | None":
         """Return whatever was saved last, for a run in progress; None if nothing was, or it cannot be read."""
@@ -106,7 +106,7 @@ class SavedDiagnosis:
 
         Args:
             diagnosis: What was found.
-            inputs: The :func:`fingerprint`, taken before the inputs were read.
+            inputs: The :func:`fingerprint_inputs`, taken before the inputs were read.
         """
         folder = self._writable()
         before = _tables_of(folder / DOCUMENT)
@@ -126,7 +126,7 @@ class SavedDiagnosis:
             kind: Its class.
             kinds: The classes in it, as :func:`read_result` takes them.
         """
-        wanted = fingerprint(self.path)
+        wanted = fingerprint_inputs(self.path)
         for folder, document in self._documents(f"{name}.json"):
             if self._is_shipped(document) or document.get("fingerprint") == wanted:
                 with contextlib.suppress(ValueError, OSError, KeyError):
@@ -143,7 +143,7 @@ class SavedDiagnosis:
     @property
     def timeline(self) -> Path | None:
         """The folder of the timeline's index if its inputs are still the same, else None."""
-        return self.find_timeline(timeline_name(fingerprint(self.path)))
+        return self.find_timeline(timeline_name(fingerprint_inputs(self.path)))
 
     @property
     def latest_timeline(self) -> Path | None:
@@ -272,7 +272,7 @@ def diagnose_saved(
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads the reader's compiled code
     from pipeline_lab.analysis.diagnosis.fold import in_turn
 
-    inputs = fingerprint(path) if path.exists() else ""
+    inputs = fingerprint_inputs(path) if path.exists() else ""
     with while_reading(path.name):
         diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
     with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
@@ -281,11 +281,16 @@ def diagnose_saved(
     return diagnosis
 
 
-def fingerprint(path: Path) -> str:
-    """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
+def fingerprint_inputs(path: Path, windows: list[str] | None = None) -> str:
+    """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files.
+
+    Args:
+        path: A run or a log.
+        windows: The trace files of a run, where they were listed just now.
+    """
     path = path.absolute()
     digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
-    for file in sorted(map(str, _inputs(path))):  # of ten thousand windows, comparing paths would take long
+    for file in sorted(map(str, _inputs(path, windows))):  # of ten thousand windows, comparing paths would take long
         with contextlib.suppress(OSError):
             status = os.stat(file)  # noqa: PTH116
             digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
@@ -319,7 +324,7 @@ def _document(diagnosis: "Diagnosis", inputs: dict[str, str], tables: Path, cont
 
 
 def digest_contents(path: Path) -> str:
-    """Return a digest of names and contents of a diagnosis' inputs; unlike :func:`fingerprint` it reads them."""
+    """Return a digest of names and contents of a diagnosis' inputs; unlike :func:`fingerprint_inputs` it reads them."""
     path = path.absolute()
     digest = hashlib.sha256()
     for file in sorted(map(Path, _inputs(path))):
@@ -333,12 +338,13 @@ def timeline_name(inputs: str) -> str:
     return _TIMELINE + inputs[:32]
 
 
-def _inputs(path: Path) -> list[str | Path]:
+def _inputs(path: Path, windows: list[str] | None = None) -> list[str | Path]:
     if is_run(path):
         folder = RunFolder(path)
         noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
         noted += [folder.written, folder.recipe, folder.events, folder.files]
-        return [*window_paths(folder), *opened_files(folder), *(file for file in noted if file.exists())]
+        traces = window_paths(folder) if windows is None else windows
+        return [*traces, *opened_files(folder), *(file for file in noted if file.exists())]
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
             return list(files_below(path, TraceReadError))

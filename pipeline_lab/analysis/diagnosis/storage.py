@@ -145,7 +145,7 @@ def write_json(path: Path, document: Any) -> None:
     try:
         # names of files may hold what is no text: it becomes an escape, which reads back as what it was
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            json.dump(document, file, ensure_ascii=False)
+            file.write(json.dumps(document, ensure_ascii=False))  # several times as fast as writing it piece by piece
         scratch.chmod(0o644)
         scratch.replace(path)
     except BaseException:

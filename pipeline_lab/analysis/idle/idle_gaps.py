@@ -96,10 +96,9 @@ def _windows(gaps: pa.Table, *others: pa.Table) -> tuple[list[str], list[str], I
     The rows of all tables fill a window, so that its edges are theirs.
     """
     every = (gaps, *others)
-    host, device = ([one for table in every for one in table.column(name).to_pylist()] for name in ("host", "device"))
-    names = list(dict.fromkeys(zip(host, device, strict=True)))
-    number = {name: index for index, name in enumerate(names)}
-    key = np.fromiter((number[name] for name in zip(host, device, strict=True)), np.int64, len(host))
+    rows = [tables.name_numbers(table, ("host", "device")) for table in every]
+    names = list(dict.fromkeys(name for known, _ in rows for name in known))
+    key = np.concatenate([np.array([names.index(name) for name in known], np.int64)[of] for known, of in rows])
     window, starts = (np.concatenate([tables.ints(table, name) for table in every]) for name in ("window", "start_ns"))
     gap_ends = starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns")
     ends = np.concatenate((gap_ends, *[tables.ints(table, "end_ns") for table in others]))
@@ -240,7 +239,7 @@ def find_gaps(activity: Activity) -> IdleGaps:
         raise TraceIncompleteError(UNFINISHED)
     if not len(activity.busy):
         raise TraceIncompleteError(NO_WORK)
-    return merge_gaps([_analyse_device(activity, device) for device in activity.devices])
+    return merge_gaps([_analyze_device(activity, device) for device in activity.devices])
 
 
 def merge_gaps(parts: Sequence[IdleGaps]) -> IdleGaps:
@@ -280,7 +279,7 @@ def add_capture_gaps(found: IdleGaps) -> IdleGaps:
     return replace(found, by_cause_ns=by_cause, gaps=tables.concat(GAP_TABLE, [found.inside, between]))
 
 
-def _analyse_device(activity: Activity, device: Device) -> IdleGaps:
+def _analyze_device(activity: Activity, device: Device) -> IdleGaps:
     idle = attribute(activity, device.work)
     start, end = activity.extent
     idle_ns = total(idle.gaps)

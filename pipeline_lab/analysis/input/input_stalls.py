@@ -140,7 +140,7 @@ def _step_of(steps: Steps, start: IntArray, end: IntArray) -> tuple[IntArray, ND
     return tables.ints(steps.table, "step")[index], inside
 
 
-def _analyse(trace: TraceView) -> InputStalls:
+def _analyze(trace: TraceView) -> InputStalls:
     return find_stalls(trace.activity, trace.found.need(Steps, "steps"))
 
 
@@ -184,4 +184,4 @@ def _to_json(stalls: InputStalls) -> Document:
     }
 
 
-INPUT_STALLS = Analysis(InputStalls, per_trace=PerTrace(_analyse, merge_stalls, _read_stored), to_json=_to_json)
+INPUT_STALLS = Analysis(InputStalls, per_trace=PerTrace(_analyze, merge_stalls, _read_stored), to_json=_to_json)

@@ -85,7 +85,7 @@ def merge_eager_ops(parts: Sequence[EagerOps]) -> EagerOps:
     )
 
 
-def _analyse(trace: TraceView) -> EagerOps:
+def _analyze(trace: TraceView) -> EagerOps:
     return count_eager_ops(trace.activity, trace.found.need(Steps, "steps"))
 
 
@@ -101,6 +101,6 @@ def _to_json(found: EagerOps) -> Document:
 
 EAGER_OPS = Analysis(
     EagerOps,
-    per_trace=PerTrace(_analyse, merge_eager_ops, only_derived("what its steps called from Python is")),
+    per_trace=PerTrace(_analyze, merge_eager_ops, only_derived("what its steps called from Python is")),
     to_json=_to_json,
 )

@@ -114,7 +114,7 @@ def _functions(activity: Activity, line: Line, traced: IntArray) -> list[str | N
     return [match[1] if (match := _NUMBERED.fullmatch(name)) else None for name in names]
 
 
-def _analyse(trace: TraceView) -> Retraces:
+def _analyze(trace: TraceView) -> Retraces:
     return find_retraces(trace.activity, trace.found.need(Steps, "steps"))
 
 
@@ -128,5 +128,5 @@ def _to_json(found: Retraces) -> Document:
 
 
 RETRACES = Analysis(
-    Retraces, per_trace=PerTrace(_analyse, merge_retraces, NOT_STORED), to_json=_to_json, json_name="retracing"
+    Retraces, per_trace=PerTrace(_analyze, merge_retraces, NOT_STORED), to_json=_to_json, json_name="retracing"
 )

@@ -168,7 +168,7 @@ def _parts(activity: Activity, spans: IntArray) -> dict[str, IntArray]:
     }
 
 
-def _analyse(trace: TraceView) -> StepBreakdown:
+def _analyze(trace: TraceView) -> StepBreakdown:
     return divide_steps(trace.activity, trace.found.need(Steps, "steps"))
 
 
@@ -206,4 +206,4 @@ def _to_json(breakdown: StepBreakdown) -> Document:
     return {name.removesuffix("_ns") + "_ms": to_ms(part_ns) for name, part_ns in breakdown.parts_ns.items()}
 
 
-STEP_BREAKDOWN = Analysis(StepBreakdown, per_trace=PerTrace(_analyse, merge_breakdowns, _read_stored), to_json=_to_json)
+STEP_BREAKDOWN = Analysis(StepBreakdown, per_trace=PerTrace(_analyze, merge_breakdowns, _read_stored), to_json=_to_json)

@@ -30,14 +30,14 @@ NO_EPOCHS = (
 APART = 0.2
 """Share by which the median step of two parts of a job differs where they are judged apart.
 
-A judgement, not measured: it is the share of a step from which on a loss names a run (``losses.STRONG_PERCENT``). The median
+A judgment, not measured: it is the share of a step from which on a loss names a run (``losses.STRONG_PERCENT``). The median
 of all steps lies between the two, so below this share it is off by less than such a loss. What makes a first epoch
 differ, a cache that fills or files that come from the disk, mostly makes it several times as long.
 """
 BLOCKS, FEWEST_BLOCKS = 100, 20
 """Blocks of steps that are compared in the search for a change, and fewer than which it is not searched for."""
 CHANCE = 1e-4
-"""Chance of so large a change by ranks alone; small, since neighbouring blocks resemble each other too."""
+"""Chance of so large a change by ranks alone; small, since neighboring blocks resemble each other too."""
 KEEPS_LEVEL = 0.9
 """Share of the blocks on either side of a change that lie on their side of the middle: a job that swings has no two levels."""
 
@@ -195,7 +195,7 @@ def _boundaries(steps: pa.Table, epoch: IntArray) -> EpochBoundaries | None:
 def find_change(length: IntArray) -> int | None:
     """Return the place of the one lasting change of the step time, None where there is none.
 
-    By the sum of ranks (Pettitt's test), which single long steps do not move. Neighbouring steps resemble each other, so
+    By the sum of ranks (Pettitt's test), which single long steps do not move. Neighboring steps resemble each other, so
     blocks of them are compared, and each side has to keep its level.
 
     Args:

@@ -56,7 +56,7 @@ class Calls:
         return self._read[stat]
 
     def last(self, stat: str) -> int | None:
-        """Return the last value that was told, or None."""
+        """Return the last value that was recorded, or None."""
         values = self.ints(stat)
         told = values[values != NOT_TOLD]
         return int(told[-1]) if len(told) else None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline_lab.analysis.results import Results
 
 
-def _analyse(trace: TraceView) -> TfData:
+def _analyze(trace: TraceView) -> TfData:
     from pipeline_lab.analysis.tf_data.traced_pipeline import analyse_pipeline  # loads compiled code
 
     steps = attempt(lambda: trace.found.need(Steps, "steps"))
@@ -117,6 +117,6 @@ def _path_to_json(pipeline: TfData, path: CriticalPath) -> list[Document]:
 
 TF_DATA = Analysis(
     TfData,
-    per_trace=PerTrace(_analyse, _merge, only_derived("the stages of the pipeline are"), folds=True),
+    per_trace=PerTrace(_analyze, _merge, only_derived("the stages of the pipeline are"), folds=True),
     to_json_with=_to_json,
 )

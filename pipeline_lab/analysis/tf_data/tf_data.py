@@ -16,10 +16,10 @@ HISTORY_TABLE = pa.schema(
         ("window", pa.int32()),
         ("start_ns", pa.int64()),
         ("stage", pa.int32()),  # number of the stage whose call it was
-        ("buffered_elements", pa.int64()),  # what lay in the stage's buffer when it was called; null if not told
+        ("buffered_elements", pa.int64()),  # what lay in the stage's buffer when it was called; null if not recorded
         ("buffer_limit", pa.int64()),
         ("parallelism", pa.int64()),
-        ("ram_used_bytes", pa.int64()),  # by all buffers; told by the root
+        ("ram_used_bytes", pa.int64()),  # by all buffers; recorded by the root
         ("ram_budget_bytes", pa.int64()),
     ]
 )
@@ -255,7 +255,7 @@ class TfData:
         stages: In the order of the tree, parents first; a stage's number is its index.
         critical_path: What the job waited for.
         observed_ns: Length of all windows, over hosts.
-        threadpool_size: Threads that may run the pipeline's functions; None if not told.
+        threadpool_size: Threads that may run the pipeline's functions; None if not recorded.
         cpu_budget: Cores that autotuning plans with; None if not told.
         history: Buffers and parallelism over time, :data:`HISTORY_TABLE`.
         pool: Busy threads over time, :data:`POOL_TABLE`.

@@ -120,7 +120,7 @@ def next_named(index: Index, names: list[int], after_ns: int, *, backwards: bool
     return best
 
 
-def neighbour(index: Index, place: tuple[int, int], time_ns: int, *, backwards: bool = False) -> FoundEvent | None:
+def neighbor(index: Index, place: tuple[int, int], time_ns: int, *, backwards: bool = False) -> FoundEvent | None:
     """Return the first event of a row that starts after a moment, or the last one that starts before it."""
     best: FoundEvent | None = None
     for group in index.at(*place):

@@ -345,12 +345,20 @@ def _profiler_overhead(results: Results) -> Finding | None:
     return Finding(
         "profiler-overhead",
         f"Steps take {format_percent(percent)} longer while they are recorded, so the charts of the windows show "
-        "somewhat more time than the job normally needs.",
+        f"somewhat more time than the job normally needs{_LEFT_OUT if _has_device(results) else ''}.",
         (
             Evidence("recorded step", format_duration(cost.profiled_step_ns)),
             Evidence("plain step", format_duration(cost.plain_step_ns)),
         ),
     )
+
+
+_LEFT_OUT = "; the verdict leaves out what that adds to op dispatch"
+
+
+def _has_device(results: Results) -> bool:
+    found = results.step_breakdown
+    return not isinstance(found, Unavailable) and found.device_compute_ns + found.device_copy_ns > 0
 
 
 def _busy_machine(results: Results) -> Finding | None:

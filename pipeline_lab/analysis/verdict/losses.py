@@ -6,13 +6,16 @@ highly input-bound).
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pipeline_lab.analysis.causes import Busy, StepPart, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
-from pipeline_lab.analysis.verdict.findings import is_machine_busy
+from pipeline_lab.analysis.verdict.findings import PROFILER_SLOWDOWN_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.errors import Unavailable
@@ -25,7 +28,7 @@ CONTENTION_PERCENT = 10.0
 
 _NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
 
-UNFAIR_PERCENT, FEWEST_STEPS = 10.0, 10
+UNFAIR_PERCENT, FEWEST_STEPS, FEWEST_RECORDED = 10.0, 10, 5
 """Points by which the wait of all steps differs from that in the windows where all steps decide.
 
 The profiler alone moves it: recorded steps of short calls take up to a tenth longer.
@@ -92,18 +95,24 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
         return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker, are_recorded=False)
     has_device = breakdown.device_compute_ns + breakdown.device_copy_ns > 0
-    parts = {
+    parts: dict[VerdictClass, float] = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
         VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
         VerdictClass.COMPILE_BOUND: breakdown.compile_ns,
         VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
         VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
     }
-    by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
-    step_ns = float(steps.training_step_ns.mean())
-    of_all = None if breakdown.collective_ns else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND])
-    if isinstance(job, JobSteps) and job.count >= FEWEST_STEPS and abs(job.mean_ns - step_ns) > UNLIKE * step_ns:
-        step_ns = job.mean_ns
+    recording = _recording(job) if has_device else None
+    added_ns = 0.0 if recording is None else min(recording.share * breakdown.total_ns, breakdown.dispatch_ns)
+    parts[VerdictClass.DISPATCH_BOUND] -= added_ns
+    total_ns = breakdown.total_ns - added_ns
+    by_class = {kind: 100.0 * part_ns / total_ns for kind, part_ns in parts.items()}
+    step_ns = float(steps.training_step_ns.mean()) * (1.0 - added_ns / breakdown.total_ns)
+    trusts_trace = breakdown.collective_ns or (has_device and _is_fair_sample(job))
+    of_all = None if trusts_trace else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND])
+    if isinstance(job, JobSteps) and job.count >= FEWEST_STEPS:
+        mean_ns = job.mean_ns if recording is None else recording.plain_ns
+        step_ns = mean_ns if abs(mean_ns - step_ns) > UNLIKE * step_ns else step_ns
     if of_all is not None:
         left = (100.0 - of_all) / max(1e-9, 100.0 - by_class[VerdictClass.INPUT_BOUND])
         by_class = {kind: percent * left for kind, percent in by_class.items()} | {VerdictClass.INPUT_BOUND: of_all}
@@ -113,7 +122,12 @@ def measure_losses(results: Results) -> Losses | None:
     shared = 0.0 if has_device else _shared_percent(results, waiting)
     is_estimated = isinstance(results.calibration, Unavailable) and shared > 0
     hidden = shared if is_estimated else hidden
-    stretched = max(0.0, launching - _alone_percent(results))
+    alone = _alone_percent(results)
+    if (
+        has_device and launching >= CONTENTION_PERCENT
+    ):  # the device works for part of it, launching alone takes the rest
+        alone = max(0.0, alone - working)
+    stretched = min(hidden, max(0.0, launching - alone))
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
     worker = Busy.DEVICE if has_device else Busy.HOST_COMPUTE
@@ -126,6 +140,38 @@ def measure_losses(results: Results) -> Losses | None:
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """What recording does to the steps of a job.
+
+    Attributes:
+        share: Of a recorded step, what it takes longer than others, waits for input aside.
+        plain_ns: Mean of the steps that were not recorded.
+    """
+
+    share: float
+    plain_ns: float
+
+
+def _recording(job: JobSteps | Unavailable) -> _Recording | None:
+    """Return what recording does to the steps; None where that is nothing to speak of.
+
+    The profiler works on the host, for each op that is launched, so beside a device that time looks like dispatch.
+    """
+    if isinstance(job, Unavailable):
+        return None
+    step_ns = tables.ints(job.table, "step_ns")
+    working_ns = step_ns - np.where(tables.valid(job.table, "wait_ns"), tables.ints(job.table, "wait_ns"), 0)
+    measured, recorded = ~tables.bools(job.table, "warmup"), tables.bools(job.table, "profiled")
+    plain, recorded = measured & ~recorded, measured & recorded
+    if min(plain.sum(), recorded.sum()) < FEWEST_STEPS:
+        return None
+    longer_ns = [np.median(each[recorded]) - np.median(each[plain]) for each in (working_ns, step_ns)]
+    added_ns = float(min(longer_ns))  # what a wait for input hides makes no step longer
+    is_longer = added_ns > PROFILER_SLOWDOWN_PERCENT / 100.0 * np.median(step_ns[plain])
+    return _Recording(added_ns / float(step_ns[recorded].mean()), float(step_ns[plain].mean())) if is_longer else None
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -161,6 +207,21 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     return min(100.0, waiting * min(1.0, exposed))
 
 
+def _is_fair_sample(job: JobSteps | Unavailable) -> bool:
+    """Say whether the recorded steps wait like all others, by the job's own times.
+
+    Then the trace tells what fills the calls for a batch: ops of a distributed iterator, which unpacks sparse tensors, are none
+    of waiting. False where too few are known.
+    """
+    if isinstance(job, Unavailable) or job.wait_percent is None:
+        return False
+    recorded = tables.bools(job.table, "profiled") & ~tables.bools(job.table, "warmup")
+    known = recorded & tables.valid(job.table, "wait_ns")
+    step_ns, wait_ns = (int(tables.ints(job.table, name)[known].sum()) for name in ("step_ns", "wait_ns"))
+    is_known = known.sum() >= FEWEST_RECORDED and step_ns > 0
+    return bool(is_known and abs(100.0 * wait_ns / step_ns - job.wait_percent) < UNFAIR_PERCENT)
+
+
 def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
     """Return the parts of the steps; of several hosts that wait for each other, those of the one that comes last each time."""
     breakdown = results.step_breakdown
@@ -183,7 +244,7 @@ def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
     return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
 
-def classify(losses: Losses) -> VerdictClass:
+def choose_class(losses: Losses) -> VerdictClass:
     """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
     large = {
         kind: percent

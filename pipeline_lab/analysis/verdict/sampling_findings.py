@@ -139,7 +139,7 @@ def low_coverage(results: Results) -> Finding | None:
         begin = "" if _is_whole_epoch(sampling) else f"{_saw(sampling)}, and "
         return Finding(
             "low-coverage",
-            f"{begin}{unopened} of {len(samples)} files gave no example, although so many samples spread evenly would "
+            f"{begin}{unopened} of {len(samples)} files gave no example, although as many samples spread evenly would "
             "have reached every file; shuffle the file names, or read more files at a time.",
             evidence,
         )

@@ -20,7 +20,7 @@ from pipeline_lab.analysis.verdict.losses import (
     CONTENTION_PERCENT,
     STRONG_PERCENT,
     Losses,
-    classify,
+    choose_class,
     deciding_breakdown,
     measure_losses,
 )
@@ -182,7 +182,7 @@ def idle_evidence(gaps: IdleGaps) -> tuple[Evidence, ...]:
 FEW_STEPS, VERY_FEW_STEPS = 10, 3
 
 
-def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
+def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
     """Say what holds the job back.
 
     Args:
@@ -194,7 +194,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
     losses = measure_losses(results)
     if losses is None:
         return _unknown(results, _why_no_steps(results))
-    kind = classify(losses)
+    kind = choose_class(losses)
     share_percent = losses.by_class.get(kind, 0.0)
     blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)

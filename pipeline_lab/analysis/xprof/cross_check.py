@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline_lab.analysis.diagnosis.inputs import is_run, opened_log, window_files
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.xprof.xprof import XprofLimits, ask_xprof
 from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, compare_with_xprof
@@ -48,7 +48,7 @@ def cross_check_saved(path: Path, diagnosis: Diagnosis) -> CrossCheck:
     found = saved.load_beside(CROSS_CHECK, CrossCheck)
     if found is not None:
         return found
-    inputs = fingerprint(path)
+    inputs = fingerprint_inputs(path)
     check = cross_check(path, diagnosis)
     with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
         saved.save_beside(CROSS_CHECK, check, inputs)

@@ -22,9 +22,11 @@ from tensorflow.python.data.ops.dataset_ops import DatasetV2
 from tensorflow.python.framework.auto_control_deps import op_is_stateful
 from tensorflow.python.framework.auto_control_deps_utils import RESOURCE_READ_OPS
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
+from tensorflow.python.saved_model import save
 from tensorflow.python.saved_model.save_context import in_save_context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
+from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_hooks import (
     MARK,
     examples_of,
@@ -95,6 +97,7 @@ def hook_graph_loops() -> None:
         registry[DatasetV2] = _timing(original)
         setattr(registry[DatasetV2], MARK, True)
     replace_method(control_flow, "_tf_distributed_iterable_for_stmt", _timing)
+    replace_method(save, "_build_meta_graph", keep_clocks_out)
     _clear()
 
 
@@ -220,7 +223,7 @@ class _Clocks:
             self._lay(ENDED, after=self._effects(self._first))
 
     def _lay(self, kind: int, first: Any = None, examples: Any = -1, after: Sequence[Any] = ()) -> Any:
-        with tf.name_scope("pipeline_lab"), tf.device(CPU), tf.control_dependencies(after):
+        with tf.name_scope(SCOPE), tf.device(CPU), tf.control_dependencies(after):
             now = _read_clock()
             numbers = [tf.constant(float(each), tf.float64) for each in (self._number, kind)]
             row = tf.stack([*numbers, now if first is None else first, now, tf.cast(examples, tf.float64)])
@@ -246,7 +249,7 @@ def _count_operations() -> int:
 
 
 def _read_clock() -> Any:
-    with tf.device(CPU):
+    with tf.name_scope(SCOPE), tf.device(CPU):
         return tf.timestamp()
 
 
@@ -256,6 +259,7 @@ def _examples(batch: Any) -> Any:
     parts = first.values if isinstance(first, tf.distribute.DistributedValues) else [first]
     if not all(isinstance(part, tf.Tensor) and part.shape.rank for part in parts):
         return -1
-    shapes = [tf.shape(part) for part in parts]
-    with tf.device(CPU):
+    with tf.name_scope(SCOPE):
+        shapes = [tf.shape(part) for part in parts]
+    with tf.name_scope(SCOPE), tf.device(CPU):
         return tf.add_n([shape[0] for shape in shapes])

@@ -25,6 +25,7 @@ from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
 from pipeline_lab.capture.script.step_notes import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
 from pipeline_lab.units import NS_PER_US
+from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
 
@@ -296,7 +297,9 @@ def tracing(of: Pass) -> Iterator[None]:
     try:
         yield
     finally:
-        here.of, _last = before, last
+        here.of = before
+        if _last is of:  # else another thread took a batch meanwhile
+            _last = last
 
 
 # checkpoints
@@ -311,6 +314,8 @@ def noting_checkpoints(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *arguments, **options)
         here.is_saving, begun_ns = True, now_ns()
         try:
+            wait_for_devices()  # as the weights have to for the steps under way: that is the steps' time
+            begun_ns = now_ns()
             return original(self, *arguments, **options)
         finally:
             here.is_saving = False

@@ -66,8 +66,10 @@ class RacedScript:
             from pipeline_lab.capture.script_race import switching
             from pipeline_lab.capture.script_race.script_race import ScriptRace
             from pipeline_lab.options.race_options import read_script_race
+            from pipeline_lab.worker.job_process import keep_generated_code_in
             from pipeline_lab.worker.recipe.replaying import keep_calls
 
+            keep_generated_code_in(self._folder.scratch)
             note_new_datasets()
             keep_calls()
             self._race = ScriptRace(self._folder, read_script_race(self._document), self._log, self._stop)

@@ -25,7 +25,7 @@ class TakesTurns(Protocol):
     """A race, as the hooks see it."""
 
     def before(self, iterator: Any, steps: int, *, trains: bool) -> None:
-        """Is called before the script takes so many batches from an iterator.
+        """Is called before the script takes the batches of some steps from an iterator.
 
         Args:
             iterator: The script's.

@@ -11,7 +11,7 @@ from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
-    from pipeline_lab.tuning.script_result import ScriptTuning
+    from pipeline_lab.tuning.script.script_result import ScriptTuning
 
 
 def fix(
@@ -55,7 +55,7 @@ def fix(
     from pipeline_lab.cli.commands.tune import parse_time_s, search_script
     from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.runs.store import find_path, find_store, open_store
-    from pipeline_lab.tuning.script_result import read_script_tuning
+    from pipeline_lab.tuning.script.script_result import read_script_tuning
 
     if found_before is not None:
         found = read_script_tuning(RunFolder(find_path(found_before, find_store(store))))
@@ -119,7 +119,7 @@ def _next(found: "ScriptTuning", *, applied: bool) -> str:
 
 
 def _write(found: "ScriptTuning") -> None:
-    from pipeline_lab.tuning.fixing import apply
+    from pipeline_lab.tuning.script.fixing import apply
 
     fix = found.fix
     if fix is None or not fix.changes:

@@ -1,6 +1,7 @@
 """``pipeline-lab runs``: the run store."""
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, RunArgument, StoreOption
 from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.report.plain_text import plain
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -42,12 +44,10 @@ def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
 
 def _count_steps(folder: "RunFolder", record: "RunRecord") -> int | None:
     from pipeline_lab.runs.record import RunKind
-    from pipeline_lab.runs.run_events import ProgressEvent, read_events
+    from pipeline_lab.runs.run_events import last_steps
 
-    counts = [event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)]
-    if counts:
-        return counts[-1]
-    return 0 if record.kind is RunKind.RUN else None
+    counted = last_steps(folder.events)
+    return 0 if counted is None and record.kind is RunKind.RUN else counted
 
 
 runs = typer.Typer(help="List, show, cancel, tag, rename and delete runs.", no_args_is_help=True)
@@ -68,13 +68,32 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     if not records:
         say("No runs in {} yet; `pipeline-lab run --preset baseline` makes one.", str(opened.root))
         return
+    rows = list(map(_row, records))
+    if len(rows) > MOST_IN_A_TABLE:
+        _print_plainly([TITLES, *rows])
+        return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("Run", no_wrap=True, min_width=max(len(record.id) for record in records))  # ids are for copying
-    for title in ("Name", "State", "Created", "Took", "Tags"):
+    table.add_column(
+        TITLES[0], no_wrap=True, min_width=max(len(record.id) for record in records)
+    )  # ids are for copying
+    for title in TITLES[1:]:
         table.add_column(title)
-    for record in records:
-        table.add_row(*map(Text, _row(record)))
+    for row in rows:
+        table.add_row(*map(Text, row))
     results().print(table)
+
+
+TITLES = ("Run", "Name", "State", "Created", "Took", "Tags")
+MOST_IN_A_TABLE = 500
+"""Rows of a table that is fitted to the terminal; of more of them that takes seconds."""
+
+
+def _print_plainly(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns of one width each, however wide the terminal is."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+    typer.echo("\n".join(lines))
 
 
 @runs.command()
@@ -210,6 +229,4 @@ def _moment(epoch_s: float) -> str:
 
 
 def _took(status: "RunStatus") -> str:
-    if status.started_s is None or (status.ended_s is None and not status.state.is_live):
-        return ""  # the end of a lost run is unknown
-    return format_duration(((status.ended_s or time.time()) - status.started_s) * NS_PER_S)
+    return "" if (took_s := status.took_s) is None else format_duration(took_s * NS_PER_S)

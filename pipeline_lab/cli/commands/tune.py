@@ -22,7 +22,7 @@ from pipeline_lab.errors import OptionsError, RunFailedError
 if TYPE_CHECKING:
     from pipeline_lab.options.tune_options import TuneOptions
     from pipeline_lab.runs.store import RunStore
-    from pipeline_lab.tuning.script_result import ScriptTuning
+    from pipeline_lab.tuning.script.script_result import ScriptTuning
     from pipeline_lab.tuning.search_result import RecordedSearch
 
 TryOption = Annotated[
@@ -181,7 +181,7 @@ def search_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *
     """
     from pipeline_lab.cli.following import follow_tune, stop_requests
     from pipeline_lab.options.tune_options import read_script_tune
-    from pipeline_lab.tuning.script_result import read_script_tuning
+    from pipeline_lab.tuning.script.script_result import read_script_tuning
     from pipeline_lab.tuning.search_launch import launch_script_tune
 
     script, *arguments = words
@@ -234,7 +234,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 def _tell_end(found: "RecordedSearch") -> None:
     from pipeline_lab.runs.record import RunState
-    from pipeline_lab.tuning.script_result import ScriptTuning
+    from pipeline_lab.tuning.script.script_result import ScriptTuning
     from pipeline_lab.tuning.space import START
 
     if found.state is not RunState.DONE:
@@ -247,7 +247,8 @@ def _tell_end(found: "RecordedSearch") -> None:
             say("Done. Write the change into the files: [bold]{}[/]", found.fix_command)
         return
     if found.winner_name == START:
-        say("Done. No faster pipeline was found; the whole search: [bold]pipeline-lab report {}[/]", found.id)
+        what = "No faster pipeline was found" if found.had_time else "Nothing was raced"
+        say("Done. {}; the whole search: [bold]pipeline-lab report {}[/]", what, found.id)
         return
     whose = "winner" if found.winner_was_raced else "model's choice, which was not raced"
     say("Done. The source of the {}: [bold]pipeline-lab code {}[/]", whose, found.id)

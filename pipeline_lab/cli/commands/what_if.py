@@ -72,7 +72,7 @@ def what_if(
         print_json({**document, **raced, "raced_predictions": write_forecasts(forecasts)})
     else:
         from pipeline_lab.report.renderers.terminal import render_terminal
-        from pipeline_lab.report.what_if_report import report_prediction
+        from pipeline_lab.report.subjects.what_if_report import report_prediction
 
         results().print(render_terminal(report_prediction(measured, changed, prediction)))
         if do_race:
@@ -111,7 +111,7 @@ def _predict_script(folder: "RunFolder", texts: list[str], *, can_skip: bool, as
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.pipeline.written_changes import parse_change
     from pipeline_lab.report.renderers.terminal import render_terminal
-    from pipeline_lab.report.what_if_report import report_script_changes
+    from pipeline_lab.report.subjects.what_if_report import report_script_changes
 
     options, recipe = options_of(folder), recipe_of(folder)
     why = recipe.reason if isinstance(recipe, Unavailable) else ""
@@ -141,7 +141,7 @@ def _predict_script(folder: "RunFolder", texts: list[str], *, can_skip: bool, as
 def _exit_unmeasured(folder: "RunFolder", why: "Unavailable", *, as_json: bool) -> NoReturn:
     from pipeline_lab.advice.forecasts import write_unpredicted
     from pipeline_lab.report.renderers.terminal import render_terminal
-    from pipeline_lab.report.what_if_report import report_unpredicted
+    from pipeline_lab.report.subjects.what_if_report import report_unpredicted
 
     if as_json:
         print_json(write_unpredicted(folder.id, why))
@@ -160,7 +160,7 @@ def _exit_without_options(folder: "RunFolder", why: "Unavailable", store: "Path 
         print_json({**write_unpredicted(folder.id, why), "raced_predictions": raced})
     else:
         from pipeline_lab.report.renderers.terminal import render_terminal
-        from pipeline_lab.report.what_if_report import report_unpredicted
+        from pipeline_lab.report.subjects.what_if_report import report_unpredicted
 
         results().print(render_terminal(report_unpredicted(why)))
     raise typer.Exit(NOT_PREDICTED)

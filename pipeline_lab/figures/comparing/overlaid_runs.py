@@ -106,8 +106,8 @@ def _what_changed(labels: list[str], found: list[dict[StepPart, float] | Unavail
     label, parts = max(known, key=lambda one: abs(sum(one[1].values()) - whole))
     part = max(StepPart, key=lambda one: abs(parts.get(one, 0.0) - baseline.get(one, 0.0)))
     return (
-        f"{part.label.capitalize()} differs most: {format_duration(parts.get(part, 0.0))} of a step in {label}, "
-        f"{format_duration(baseline.get(part, 0.0))} in {labels[0]}."
+        f"{part.label.capitalize()} differs most: {format_duration(baseline.get(part, 0.0))} of a step in {labels[0]}, "
+        f"{format_duration(parts.get(part, 0.0))} in {label}."
     )
 
 
@@ -203,7 +203,7 @@ def _overlay(
     ceiling = max((float(np.percentile(values, 99)) for values in heights if len(values)), default=0.0)
     figure.update_yaxes(range=[0, 1.15 * ceiling or 1])
     if joined > 1:
-        add_note(figure, f"Lines: median of up to {joined} neighbouring steps.")
+        add_note(figure, f"Lines: median of up to {joined} neighboring steps.")
     return figure
 
 

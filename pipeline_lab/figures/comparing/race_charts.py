@@ -15,8 +15,8 @@ from pipeline_lab.figures.comparing.comparison_charts import add_bars, add_inter
 from pipeline_lab.figures.comparing.overlaid_runs import CANDIDATES, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import AnyRace
+from pipeline_lab.runs.race_standings import Rounds, counted_ns
 from pipeline_lab.runs.run_events import RaceEvent
-from pipeline_lab.runs.standings import Rounds, counted_ns
 from pipeline_lab.statistics.sequential import SequentialResult
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
@@ -104,6 +104,9 @@ SPREAD = 0.18
 """Candidates stand this far apart at the same look, in pairs, so that their bars do not hide each other."""
 
 
+MOST_TICKS = 12
+
+
 def closing_intervals(
     rounds: Rounds, events: Sequence[RaceEvent], options: AnyRace, mode: Mode = "light"
 ) -> go.Figure | Unavailable:
@@ -137,7 +140,7 @@ def closing_intervals(
     figure.add_hline(y=0, line={"color": THEMES[mode].muted, "width": 1})
     add_key(figure, "too small to matter", mode)
     figure.update_yaxes(rangemode="normal", zeroline=False)
-    figure.update_xaxes(range=[0.5, len(times_ns) + 0.5], tickformat="d", nticks=12)
+    figure.update_xaxes(range=[0.5, len(times_ns) + 0.5], tick0=0, dtick=-(-len(times_ns) // MOST_TICKS))
     if left_out := len(kept) - int(kept.sum()):
         add_note(figure, f"{left_out} disturbed {'round is' if left_out == 1 else 'rounds are'} left out.")
     return figure

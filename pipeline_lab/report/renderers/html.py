@@ -28,7 +28,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.format import ReportFormat
-from pipeline_lab.units import format_duration, format_percent
+from pipeline_lab.units import format_duration, format_percent, keep_together
 
 _OWN_TAGS = re.compile(r'<(?!(?:br|/?b|/?i|/?sup|/?sub|extra|/extra|/span|span style="color:#[0-9a-f]{6}")>)')
 _PLAIN_KEYS = frozenset({"dtype", "bdata", "shape", "color", "type"})
@@ -154,7 +154,7 @@ def draw(picture: Picture) -> PageChart | Text:
 
 
 def arrange(blocks: tuple[Block, ...]) -> list[list[PageChart] | Block]:
-    """Draw a section's pictures, and put neighbouring ones into one grid of two columns.
+    """Draw a section's pictures, and put neighboring ones into one grid of two columns.
 
     A reason why pictures are missing is given once, however many lack the same thing.
     """
@@ -185,13 +185,18 @@ def _without_lone_halves(charts: list[PageChart]) -> list[PageChart]:
 
 
 def show_text(text: str) -> Markup:
-    """Return text as HTML that keeps its own direction and its line breaks."""
+    """Return text as HTML that keeps its own direction and its line breaks, and numbers with their units."""
+    return Markup('<bdi dir="auto">{}</bdi>').format(keep_together(plain(text)))
+
+
+def show_source(text: str) -> Markup:
+    """Return code as HTML with the characters that it has, for people who copy it."""
     return Markup('<bdi dir="auto">{}</bdi>').format(plain(text))
 
 
 def show_cell(text: str) -> Markup:
     """Return one line of text as HTML, cut if it is very long."""
-    return Markup('<bdi dir="auto">{}</bdi>').format(plain_line(text, MAX_CELL))
+    return Markup('<bdi dir="auto">{}</bdi>').format(keep_together(plain_line(text, MAX_CELL)))
 
 
 def code_lines(code: CodeBlock) -> list[tuple[str, str]]:
@@ -213,6 +218,7 @@ def _templates() -> jinja2.Environment:
     environment.filters.update(
         text=show_text,
         cell=show_cell,
+        source=show_source,
         line=plain_line,
         lines=code_lines,
         percent=format_percent,

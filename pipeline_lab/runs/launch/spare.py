@@ -83,7 +83,7 @@ class Request:
 
 def hand_over(run: Path) -> bool:
     """Hand a run to the warm spare; false if none fits."""
-    return _ask(Request(fingerprint(), run=str(run))) == "taken"
+    return _ask(Request(fingerprint_environment(), run=str(run))) == "taken"
 
 
 def ensure_spare(owner: Process) -> None:
@@ -94,13 +94,13 @@ def ensure_spare(owner: Process) -> None:
     Args:
         owner: The app; the spare exits with it.
     """
-    own = fingerprint()
+    own = fingerprint_environment()
     if _ask(Request(own, owner=owner)) is None and not is_measuring():
         arguments = (json.dumps(asdict(owner)), own)
         start_detached(module_command("pipeline_lab.runs.launch.spare", *arguments))
 
 
-def fingerprint() -> str:
+def fingerprint_environment() -> str:
     """Return a hash of the environment that a worker started now would see."""
     code = sorted((str(path), path.stat().st_mtime_ns) for path in (PACKAGE_ROOT / "pipeline_lab").rglob("*.py"))
     libraries = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""Scan a serialised `Trace` of trace_events.proto into columns, over damage if need be.
+"""Scan a serialized `Trace` of trace_events.proto into columns, over damage if need be.
 
 The message is flat: `Trace{devices=1 (map), trace_events=4}`, `Device{name=1, device_id=2, resources=3 (map)}`,
 `Resource{name=1, resource_id=2}` and `TraceEvent{device_id=1, resource_id=2, name=3, timestamp_ps=9, duration_ps=10,

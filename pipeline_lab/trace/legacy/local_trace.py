@@ -1,4 +1,4 @@
-"""Read `local.trace`, which TensorFlow 1.14 to 2.1 wrote: a serialised `Trace` of trace_events.proto.
+"""Read `local.trace`, which TensorFlow 1.14 to 2.1 wrote: a serialized `Trace` of trace_events.proto.
 
 TensorFlow made it from step statistics, microseconds exact. There a GPU is several devices, one per stream and kind of
 work (`/device:GPU:0/stream:14<MemcpyH2D>`), and TensorFlow 1.14 adds devices that repeat them. Here they become the
@@ -32,7 +32,7 @@ _LABEL_STAT = re.compile(r"(\w+)=([^,]*)")
 
 
 def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
-    """Read a serialised `Trace`.
+    """Read a serialized `Trace`.
 
     Args:
         data: The file, shape (bytes,).

@@ -77,7 +77,7 @@ class StoredSteps:
 
 @dataclass(frozen=True)
 class StoredVerdict:
-    """TensorFlow's own judgement, word for word.
+    """TensorFlow's own judgment, word for word.
 
     Attributes:
         bottleneck: ``host``, ``device``, ``both`` or ``unknown``; empty if the file has none.
@@ -136,7 +136,7 @@ class DerivedProfile:
         device_count: Device cores of the job, from the overview page; None if not stored.
         steps: The step table.
         summary: The stored averages.
-        verdict: TensorFlow's judgement.
+        verdict: TensorFlow's judgment.
         stages: Input operations, longest own time first as stored, at most `MAX_STAGES`.
         warnings: TensorFlow's warnings and errors about the capture.
     """

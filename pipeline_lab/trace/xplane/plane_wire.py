@@ -161,7 +161,7 @@ def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, b
 
 @compiled
 def to_ns(offset_ps: int, duration_ps: int) -> tuple[int, int]:
-    """Round start and end down each, so that neighbours in picoseconds stay neighbours; return start and duration."""
+    """Round start and end down each, so that neighbors in picoseconds stay neighbors; return start and duration."""
     start_ns = offset_ps // 1000
     return start_ns, max(0, (offset_ps + duration_ps) // 1000 - start_ns)
 

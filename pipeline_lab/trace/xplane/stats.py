@@ -148,7 +148,7 @@ class EventStats:
 
 
 def _pieces(rows: IntArray) -> Iterator[slice]:
-    """Cut rows into pieces that lie in so many events each; rows that are out of order make one."""
+    """Cut rows into pieces that lie within :data:`EVENTS` events each; rows that are out of order make one."""
     if len(rows) < 2 or rows[-1] - rows[0] < EVENTS or (rows[1:] < rows[:-1]).any():
         yield slice(0, len(rows))
         return

@@ -269,7 +269,7 @@ def read_xplane(path: Path, *, window: str = "") -> Trace:
 
 
 def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
-    """Read a serialised XSpace, salvaging what can be if it is damaged.
+    """Read a serialized XSpace, salvaging what can be if it is damaged.
 
     Args:
         data: The bytes, mapped or in memory.

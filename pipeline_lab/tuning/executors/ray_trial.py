@@ -74,7 +74,7 @@ def find_slots(nodes: Sequence[Node], gpus_per_trial: int | None) -> list[Slot]:
 
 
 def share_of(cores: Sequence[int], number: int, of: int) -> list[int]:
-    """Return the cores of one share, neighbours all; what cannot be divided is left idle."""
+    """Return the cores of one share, neighbors all; what cannot be divided is left idle."""
     each = len(cores) // of
     return sorted(cores)[number * each : (number + 1) * each] if each else sorted(cores)
 

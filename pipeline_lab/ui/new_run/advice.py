@@ -19,7 +19,7 @@ from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.ui.shared import links, state
 from pipeline_lab.ui.shared.choices import labels_of
 from pipeline_lab.ui.shared.text import escape, prose
-from pipeline_lab.units import format_duration, format_percent
+from pipeline_lab.units import format_duration, format_percent, keep_together
 
 if TYPE_CHECKING:
     from pipeline_lab.advice.measured_run import Measured
@@ -41,7 +41,7 @@ class KnownRun:
     Attributes:
         measured: What predictions are made from.
         other_cores: That other programs used; None where it is not known.
-        is_busy: They used so many that its times tell little; it predicts only when asked.
+        is_busy: They used too many for its times to mean much; it predicts only when asked.
     """
 
     measured: "Measured"
@@ -115,7 +115,7 @@ def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> 
     against = f"{'the same time per example as' if abs(gain) < SAME_PERCENT else than} in {where}"
     second = f", then by {others[0].name} ({format_duration(others[0].time_ns)})" if others else ""
     st.markdown(
-        f":violet-badge[predicted] **{format_duration(found.prediction.step_ns)}** a step, {escape(against)}; limited by "
+        f":violet-badge[predicted] **{keep_together(format_duration(found.prediction.step_ns))}** a step, {escape(against)}; limited by "
         f"{escape(binding.name)}{escape(second)}."
     )
     recorded = found.measured.options
@@ -213,7 +213,7 @@ def _measured(path: Path, _saved_ns: int) -> KnownRun | None:
     return KnownRun(measured, None if others is None else others / 100, is_machine_busy(diagnosis))
 
 
-_COLOURS = {Weight.PROBLEM: "orange", Weight.ADVICE: "blue", Weight.FACT: "gray"}
+_COLORS = {Weight.PROBLEM: "orange", Weight.ADVICE: "blue", Weight.FACT: "gray"}
 SAME_SHARE = 0.005
 """Relative difference below which two predicted steps count as equal."""
 
@@ -280,4 +280,4 @@ def _line(options: RunOptions, finding: Remark) -> str:
     place = (
         "pipeline" if finding.stage is None else f"{finding.stage + 1} {options.pipeline.stages[finding.stage].stage}"
     )
-    return f":{_COLOURS[finding.weight]}-badge[{finding.weight.value} · {place}] {prose(finding.sentence)}"
+    return f":{_COLORS[finding.weight]}-badge[{finding.weight.value} · {place}] {prose(finding.sentence)}"

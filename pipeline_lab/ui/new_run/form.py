@@ -30,20 +30,20 @@ from pipeline_lab.ui.shared.draft import (
 )
 from pipeline_lab.ui.shared.field_editors import edit_field, edit_fields, edit_folded
 from pipeline_lab.ui.shared.text import escape, prose
-from pipeline_lab.units import format_percent
+from pipeline_lab.units import format_percent, keep_together
 from pipeline_lab.workloads.records import RecordFeature, parse_features
 from pipeline_lab.workloads.registry import WORKLOADS
 
-_GREY = "#76808d"
+_GRAY = "#76808d"
 """Visible on the light and the dark background."""
 _PATHS = {"up": "M8 13V3M3.5 7.5 8 3l4.5 4.5", "down": "M8 3v10M3.5 8.5 8 13l4.5-4.5", "remove": "M4 4l8 8M12 4l-8 8"}
 
 
-def labelled(sign: str, name: str) -> str:
+def labeled(sign: str, name: str) -> str:
     """Return a button label that shows an icon (``up``, ``down``, ``remove``) and is read out as ``name``."""
     drawing = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16">'
-        f'<path d="{_PATHS[sign]}" fill="none" stroke="{_GREY}" stroke-width="2"/></svg>'
+        f'<path d="{_PATHS[sign]}" fill="none" stroke="{_GRAY}" stroke-width="2"/></svg>'
     )
     return f"![{name}](data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()})"
 
@@ -156,7 +156,7 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
 
 
 def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Callable[[Draft], Draft]) -> None:
-    st.button(labelled(sign, meaning), key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
+    st.button(labeled(sign, meaning), key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
 
 
 def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Document:
@@ -177,7 +177,7 @@ def _state_duty(profiling: Document, steps_per_call: int) -> None:
     recorded = math.ceil(profiling["steps_per_window"] / steps_per_call) * steps_per_call
     duty = min(100.0, 100 * recorded / max(1, profiling["every_steps"]))
     whole = f" A window covers whole calls: {recorded} steps." if recorded > profiling["steps_per_window"] else ""
-    st.caption(f"The profiler is on during {format_percent(duty)} of the steps.{whole}")
+    st.caption(keep_together(f"The profiler is on during {format_percent(duty)} of the steps.{whole}"))
 
 
 def _change(change: Callable[[Draft], Draft]) -> None:

@@ -17,7 +17,7 @@ from pipeline_lab.ui.serving.routes import FILES, file_url, opened_url, window_u
 from pipeline_lab.ui.shared import contents
 from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.text import escape, prose
-from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
+from pipeline_lab.units import NS_PER_S, format_bytes, format_duration, keep_together
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
@@ -81,7 +81,7 @@ def show_files(folder: RunFolder) -> None:
         for name, path, url in own + windows + _opened(folder)
         if path.is_file()
     ]
-    st.markdown("\n".join(lines))
+    st.markdown(keep_together("\n".join(lines)))
     left_out = len(folder.windows()) - MAX_WINDOWS
     if left_out > 0:
         st.caption(f"{left_out} more windows are in the run's folder.")
@@ -162,4 +162,4 @@ def _show_cross_check(check: "CrossCheck") -> None:
     )
     if check.seconds is not None and check.peak_rss_bytes is not None:
         took = format_duration(check.seconds * NS_PER_S)
-        st.caption(f"xprof {check.version}, {took}, {format_bytes(check.peak_rss_bytes)} of memory.")
+        st.caption(keep_together(f"xprof {check.version}, {took}, {format_bytes(check.peak_rss_bytes)} of memory."))

@@ -9,7 +9,7 @@ from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import run_actions, state
 from pipeline_lab.ui.shared.text import escape, format_moment
-from pipeline_lab.units import NS_PER_S, format_duration
+from pipeline_lab.units import NS_PER_S, format_duration, keep_together
 
 PARAMETER = "run"
 
@@ -39,9 +39,9 @@ def show(store: RunStore, record: RunRecord) -> None:
 
 def _facts(record: RunRecord) -> str:
     status, facts = record.status, [f"`{record.id}`", format_moment(record.status.created_s)]
-    if status.started_s and status.ended_s:
-        facts.append(f"ran {format_duration((status.ended_s - status.started_s) * NS_PER_S)}")
-    return " · ".join(facts)
+    if status.ended_s and (took_s := status.took_s) is not None:
+        facts.append(f"ran {format_duration(took_s * NS_PER_S)}")
+    return keep_together(" · ".join(facts))
 
 
 MAX_CHARACTERS = 20_000

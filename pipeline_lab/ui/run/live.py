@@ -3,8 +3,10 @@
 Everything comes from the run folder, once a second, so a reload or a second browser shows the same.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -21,9 +23,11 @@ from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_events import (
+    LAST_PHASE,
     CaptureProgressEvent,
     DataProgressEvent,
     Event,
+    EventReader,
     FailureEvent,
     NoteEvent,
     PhaseEvent,
@@ -31,17 +35,15 @@ from pipeline_lab.runs.run_events import (
     RaceEvent,
     WindowEvent,
     describe_phase,
-    read_events,
 )
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.ui.run import verdict_view
 from pipeline_lab.ui.serving import server
-from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from pipeline_lab.ui.shared import analyses, cache, state
-from pipeline_lab.ui.shared.contents import CONFIG
+from pipeline_lab.ui.shared.chart import show_chart
 from pipeline_lab.ui.shared.text import escape, prose, sentence
 from pipeline_lab.ui.timeline import component as timeline
-from pipeline_lab.units import NS_PER_S, format_count, format_duration
+from pipeline_lab.units import NS_PER_S, format_count, format_duration, keep_together
 
 POLL_S = 1.0
 REDRAW_S = 3.0
@@ -71,6 +73,9 @@ class Progress:
     failure: FailureEvent | None
 
 
+BEGINNING = Progress("Starting", None, 0, (), None)
+
+
 def show_live(folder: RunFolder, shown: RunState) -> None:
     """Show a run in progress, and poll it.
 
@@ -92,7 +97,7 @@ def show_progress(folder: RunFolder, shown: RunState) -> None:
         server.renew_spare()
     if record.status.state is not shown:
         st.rerun()
-    _write_progress(folder, record, summarise(read_events(folder.events)))
+    _write_progress(folder, record, progress_of(folder))
 
 
 def _write_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
@@ -151,7 +156,8 @@ def _without_steps(folder: RunFolder) -> str:
 
 
 def _show_steps(job: JobSteps) -> None:
-    st.caption(f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far.")
+    said = f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far."
+    st.caption(keep_together(said))
     for figure, name, description in (
         (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
         (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
@@ -174,26 +180,9 @@ def _cancel(folder: RunFolder) -> None:
         cancel(folder)
 
 
-_live_chart = st.components.v2.component(
-    "pipeline_lab_live_chart",
-    html='<div class="live-chart" role="figure"></div>',
-    js=Path(__file__).with_name("live_chart.js").read_text(encoding="utf-8"),
-    isolate_styles=False,
-)
-
-
 def show_live_chart(figure: go.Figure, name: str, description: str) -> None:
-    """Show a figure; the next one of that name takes its place."""
-    _live_chart(
-        key=f"chart-{name}",
-        data={
-            "figure": figure.to_json(),
-            "description": f"{figure.layout.title.text}. {description}",
-            "height": figure.layout.height,
-            "config": {**CONFIG, "responsive": True},
-            "library": DRAWING_LIBRARY,
-        },
-    )
+    """Show a figure with its heading inside; the next one of that name takes its place."""
+    show_chart(figure, name, f"{figure.layout.title.text}. {description}")
 
 
 def show_live_picture(picture: Picture) -> None:
@@ -205,13 +194,39 @@ def show_live_picture(picture: Picture) -> None:
         st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
 
 
-def summarise(events: Sequence[Event]) -> Progress:
-    """Return the progress that the events describe."""
-    text, fraction = "Starting", None
+class _Followed:
+    """The events of a run: only those that are new are read, whoever looks; a long job reports some hundred thousand."""
+
+    def __init__(self, path: Path) -> None:
+        self._reader, self._guard = EventReader(path), threading.Lock()
+        self._progress = BEGINNING
+
+    def look(self) -> Progress:
+        with self._guard:
+            self._progress = summarize(self._reader.read(), self._progress)
+            return self._progress
+
+
+@lru_cache(maxsize=200)
+def _followed(path: Path, _inode: int) -> _Followed:
+    return _Followed(path)
+
+
+def progress_of(folder: RunFolder) -> Progress:
+    """Return how far a run has come."""
+    try:
+        return _followed(folder.events, folder.events.stat().st_ino).look()
+    except OSError:
+        return BEGINNING
+
+
+def summarize(events: Sequence[Event], before: Progress = BEGINNING) -> Progress:
+    """Return the progress that events describe, after some earlier ones."""
+    text, fraction = before.text, before.fraction
     for event in events:
         if isinstance(event, PhaseEvent):
             text = sentence(describe_phase(event.phase))
-            fraction = 1.0 if event.phase == "finishing" else fraction
+            fraction = 1.0 if event.phase == LAST_PHASE else fraction
         elif isinstance(event, DataProgressEvent):
             text = f"Writing the data files: {event.files} of {event.total_files}"
         elif isinstance(event, CaptureProgressEvent):
@@ -224,9 +239,9 @@ def summarise(events: Sequence[Event]) -> Progress:
     return Progress(
         text,
         fraction,
-        windows=sum(isinstance(event, WindowEvent) for event in events),
-        notes=tuple(event.sentence for event in events if isinstance(event, NoteEvent)),
-        failure=next((event for event in reversed(events) if isinstance(event, FailureEvent)), None),
+        windows=before.windows + sum(isinstance(event, WindowEvent) for event in events),
+        notes=before.notes + tuple(event.sentence for event in events if isinstance(event, NoteEvent)),
+        failure=next((event for event in reversed(events) if isinstance(event, FailureEvent)), before.failure),
     )
 
 
@@ -241,7 +256,7 @@ def _describe(event: ProgressEvent) -> str:
         return f"Training: step {format_count(event.steps)} of {format_count(event.total_steps)}"
     elapsed = format_duration(event.elapsed_s * NS_PER_S)
     total = f" of {format_duration(event.total_s * NS_PER_S)}" if event.total_s else ""
-    return f"Training: {format_count(event.steps)} steps in {elapsed}{total}"
+    return keep_together(f"Training: {format_count(event.steps)} steps in {elapsed}{total}")
 
 
 def _race_fraction(event: RaceEvent) -> float:
@@ -253,7 +268,7 @@ def _describe_race(event: RaceEvent) -> str:
     rounds = f"{event.rounds} {'round' if event.rounds == 1 else 'rounds'}"
     left_out = event.rounds - event.kept_rounds
     disturbed = f" ({left_out} disturbed and left out)" if left_out else ""
-    return f"Racing: {rounds}{disturbed} in {elapsed} of at most {longest}"
+    return keep_together(f"Racing: {rounds}{disturbed} in {elapsed} of at most {longest}")
 
 
 LOG_TAIL_BYTES = 20_000
@@ -261,7 +276,7 @@ LOG_TAIL_BYTES = 20_000
 
 def show_ending(record: RunRecord, folder: RunFolder) -> None:
     """Show why a run failed, was lost or canceled, and its worker's notes."""
-    progress = summarise(read_events(folder.events))
+    progress = progress_of(folder)
     status = record.status
     if status.state is RunState.CANCELLED:
         st.info(prose(status.reason or "The run was canceled; what it recorded is below."))

@@ -12,11 +12,11 @@ from pipeline_lab.figures.chart_list import RACED_STEPS
 from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.options.race_options import AnyRace, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
+from pipeline_lab.runs.race_standings import FloatArray, Rounds, counted_ns, read_rounds
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import FloatArray, Rounds, counted_ns, read_rounds
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports

@@ -15,8 +15,8 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.figures.marks import event_place
-from pipeline_lab.report.run_report import section_tables
-from pipeline_lab.report.run_report_tables import stage_blocks
+from pipeline_lab.report.subjects.run_report import section_tables
+from pipeline_lab.report.subjects.run_report_tables import stage_blocks
 from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import prose
@@ -58,20 +58,7 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
     """Show a figure of one run; marks that stand for a place in the timeline or for a stage link to it."""
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
-    if all(each is None for each in places):
-        contents.show_figure(figure, name, description)
-        return
-    title = contents.show_heading(figure)
-    key = f"chart-{name}-{jump.asked_stage_word()}"  # a new key for each stage, so that no mark stays selected
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key=key,
-        config=contents.CONFIG,
-        alt=f"{title}. {description}",
-        on_select=partial(jump.from_chart, key, places),
-        selection_mode="points",
-    )
+    contents.show_figure(figure, name, description, on_click=partial(jump.from_chart, places))
 
 
 def _show_missing(missing: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
-from pipeline_lab.tuning.script_result import ScriptTuning, read_fix, write_fix_command
+from pipeline_lab.tuning.script.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe_step
 from pipeline_lab.tuning.space import START
@@ -20,7 +20,7 @@ from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, reports, state
 from pipeline_lab.ui.shared.text import escape, prose
-from pipeline_lab.units import NS_PER_S, format_duration
+from pipeline_lab.units import NS_PER_S, format_duration, keep_together
 
 SO_FAR = (SEARCH_HISTORY, "search-places")
 """Charts of a search under way."""
@@ -35,7 +35,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     live.show_ending(record, folder)
     found, content = read_search(folder), reports.open_report(store, [folder]).content()
     history, sections = contents.take_picture(content.sections, SEARCH_HISTORY)
-    contents.show_answer(content.answer, history)
+    contents.show_answer(content.answer, history if any(isinstance(step, Raced) for step in found.steps) else None)
     if isinstance(found, ScriptTuning):
         _show_fix(found)
         _offer_to_go_on(store, found)
@@ -73,8 +73,8 @@ def fixes_of(store: RunStore, run_id: str) -> list[str]:
 @st.fragment(run_every=live.REDRAW_S)
 def _show_so_far(folder: RunFolder) -> None:
     found = read_search(folder)
-    budget = format_duration(found.rules.budget_s * NS_PER_S)
-    st.caption(f"{format_duration(found.spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
+    spent, budget = (format_duration(seconds * NS_PER_S) for seconds in (found.spent_s, found.rules.budget_s))
+    st.caption(keep_together(f"{spent} of {budget} spent on {len(found.trials)} runs and races."))
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
     if under_way and st.button("Open the current measurement", key="tune-watch"):
         links.open_run(under_way[-1])

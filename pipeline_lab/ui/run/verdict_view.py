@@ -18,6 +18,7 @@ from pipeline_lab.ui.run.sections import ANATOMY
 from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import escape, prose, split_sentences
 from pipeline_lab.ui.timeline import jump
+from pipeline_lab.units import keep_together
 
 NARROWEST_PX = 104
 """Of a number at the top: three beside each other on a phone."""
@@ -187,4 +188,4 @@ def weighed(suggestion: Suggestion) -> str:
     """Return a suggestion's gain and risk, which give it its place among the others, as badges in Markdown."""
     gain = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
     risk = f" :gray-badge[{suggestion.risk}]" if suggestion.risk else ""
-    return gain + risk
+    return keep_together(gain + risk)

@@ -1,7 +1,7 @@
 """The tab *What if* of a run: the predicted effect of other options, and how accurate earlier predictions were."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import streamlit as st
 
@@ -27,13 +27,11 @@ from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.report.content import Table
-from pipeline_lab.report.what_if_report import report_script_changes
+from pipeline_lab.report.subjects.what_if_report import report_script_changes
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore, name_of
-from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
-from pipeline_lab.stages.order import ShuffleStage
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.ui.run.verdict_view import weighed
@@ -243,29 +241,19 @@ def _stage_sliders(options: RunOptions, key: str) -> list[Edit]:
     edits: list[Edit] = []
     for index, stage in enumerate(options.pipeline.stages):
         name = f"{key}.{index}.{stage.stage}"
-        if isinstance(stage, ReadStage):
-            if stage.mode != "sample" and len(options.file_sizes or (0, 0)) > 1:
-                edits.append(_reading(options, stage, name))
-        elif stage.stage in FUNCTION_STAGES:
-            now = getattr(stage, "num_parallel_calls", None)
-            edits.append(
-                _field(index, "num_parallel_calls", f"Parallel calls of {stage.stage}", CALLS, now, SERIAL, name)
-            )
-        elif isinstance(stage, BatchStage):
-            edits.append(_field(index, "size", "Batch size", _around(stage.size), stage.size, None, name))
-        elif isinstance(stage, ShuffleStage):
-            sizes = _around(stage.buffer_size)
-            edits.append(_field(index, "buffer_size", "Shuffle buffer", sizes, stage.buffer_size, None, name))
+        if isinstance(stage, ReadStage) and stage.mode != "sample" and len(options.file_sizes or (0, 0)) > 1:
+            edits.append(_reading(options, stage, name))
+        for field, title in stage.sliders.items():
+            edits.append(_field(index, field, title.format(stage=stage.stage), getattr(stage, field), name))
     return edits
 
 
-def _field(
-    index: int, field: str, label: str, choices: Sequence[int | str], now: Any, empty: str | None, key: str
-) -> Edit:
-    """Show a slider over a stage's field; ``empty`` stands for no value."""
-    shown = empty if now is None and empty is not None else now
-    chosen = _slide(label, choices, shown, key)
-    value = None if chosen == empty else chosen
+def _field(index: int, field: str, title: str, now: int | str | None, key: str) -> Edit:
+    """Show a slider over a stage's field: a number, or calls at once, of which there may be none."""
+    is_calls = field == "num_parallel_calls"
+    shown = SERIAL if now is None else now
+    chosen = _slide(title, CALLS if is_calls or isinstance(shown, str) else _around(shown), shown, key)
+    value = None if chosen == SERIAL else chosen
     return lambda options: options if chosen == shown else set_stage(options, index, **{field: value})
 
 

@@ -37,6 +37,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         print(f"Open http://{host}:{port}/?token={visitors.token()}", flush=True)  # noqa: T201
     _let_a_second_interrupt_end_at_once()
     yield
+    uploads.forget_all()
 
 
 def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:

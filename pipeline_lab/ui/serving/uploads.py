@@ -240,6 +240,12 @@ def _forget(upload_id: str) -> None:
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
+def forget_all() -> None:
+    """Delete what browsers still send or never finished: with this process go the ids under which they could."""
+    for upload_id in list(_uploads):
+        _forget(upload_id)
+
+
 def _refuse(error: UploadError) -> Response:
     return JSONResponse({"error": str(error)}, status_code=error.status)
 

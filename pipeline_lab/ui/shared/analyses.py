@@ -20,7 +20,7 @@ from pipeline_lab.errors import StoreError, TraceIncompleteError
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
-from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
+from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint_file
 from pipeline_lab.ui.shared.text import prose
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def start_live_analysis(folder: RunFolder) -> None:
 
 def live_steps(folder: RunFolder) -> JobSteps | None:
     """Return the steps that a run in progress has recorded so far, or None before the first measured one."""
-    return _steps(folder.steps, fingerprint(folder.steps))
+    return _steps(folder.steps, fingerprint_file(folder.steps))
 
 
 def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
@@ -157,7 +157,7 @@ def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
         folder: A run that is over.
         is_sample: It never changes, so its saved diagnosis stays valid.
     """
-    from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
+    from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 
     with contextlib.suppress(LookupError):
         return _load(folder.path, _ANY if is_sample else fingerprint_inputs(folder.path))
@@ -179,7 +179,7 @@ def _show_waiting(folder: RunFolder) -> None:
     attempt = _attempts.start(folder)
     if attempt.has_failed:
         st.info(prose(place.error or "The analysis of this run failed without giving a reason."))
-        if st.button("Try again", key="analyse-again"):
+        if st.button("Try again", key="analyze-again"):
             _attempts.forget(folder)
         return
     done = place.progress

@@ -56,7 +56,7 @@ def store() -> RunStore:
     return open_store(locked=access.why_read_only())
 
 
-def fingerprint(path: Path) -> Fingerprint:
+def fingerprint_file(path: Path) -> Fingerprint:
     """Return a file's length and time of change in ns; zeros if there is none."""
     try:
         found = path.stat()
@@ -106,7 +106,7 @@ def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
         return settled
     steps, told = folder.steps, folder.events if folder.blocks.exists() else folder.analysis / DOCUMENT
     has_steps = steps.exists()
-    prints = (fingerprint(steps), fingerprint(told))
+    prints = (fingerprint_file(steps), fingerprint_file(told))
     key = f"{ANALYSIS_VERSION} {folder.path} {prints}"
     with contextlib.suppress(KeyError, TypeError, ValueError):  # not kept, or damaged
         step_ms, wait_percent, verdict, course = kept[key]

@@ -1,6 +1,6 @@
 """The blocks of a report on a page: the answer, tables, sources and charts, worded as in every export."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -11,8 +11,10 @@ from pipeline_lab.figures.theme import take_heading
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
 from pipeline_lab.ui.shared import state
-from pipeline_lab.ui.shared.glossary import explain
+from pipeline_lab.ui.shared.chart import show_chart
+from pipeline_lab.ui.shared.glossary import define
 from pipeline_lab.ui.shared.text import escape, prose, sentence
+from pipeline_lab.units import NO_BREAK_SPACE
 
 MAX_CELL = 200
 MAX_SENTENCES = 4
@@ -20,12 +22,7 @@ MAX_SENTENCES = 4
 TALL_ROWS = 12
 TALL_PX = 460
 """A table of more rows scrolls in a box of this height."""
-NO_BREAK_SPACE = "\u00a0"
 _TONES = {"good": "green", "bad": "red", "neutral": "gray"}
-
-
-CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
-"""Few buttons, because each is a tab stop. Dragging zooms, double-clicking resets."""
 
 
 def show_answer(answer: Answer, picture: Picture | None = None) -> None:
@@ -113,10 +110,17 @@ def show_picture(picture: Picture) -> None:
         st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
 
 
-def show_figure(figure: go.Figure, name: str, description: str, *, is_told: bool = False) -> None:
+def show_figure(
+    figure: go.Figure,
+    name: str,
+    description: str,
+    *,
+    is_told: bool = False,
+    on_click: Callable[[int, int], None] | None = None,
+) -> None:
     """Show a chart below its heading; ``is_told`` leaves its caption out where a sentence above says the same."""
     title = show_heading(figure, is_told=is_told)
-    st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
+    show_chart(figure, name, f"{title}. {description}", on_click)
 
 
 def show_heading(figure: go.Figure, *, is_told: bool = False) -> str:
@@ -172,4 +176,4 @@ def show_numbers(key: str, numbers: Iterable[tuple[str, str]]) -> None:
         return
     with st.grid(min(NUMBERS_IN_A_ROW, len(shown)), min_column_width=NARROWEST_PX, gap="small", key=f"numbers-{key}"):
         for name, value in shown:
-            st.metric(escape(sentence(name)), escape(value), help=explain(name))
+            st.metric(escape(sentence(name)), escape(value), help=define(name))

@@ -57,7 +57,7 @@ _NAMED = (
 """Beginnings of words in evidence, and the number or term that explains them; the first match counts."""
 
 
-def explain(name: str) -> str | None:
+def define(name: str) -> str | None:
     """Return what the number of that name means, or None if its name is enough."""
     for each in METRICS:
         if name.lower() == each.title.lower():

@@ -21,7 +21,7 @@ from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore, open_store
-from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
+from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint_file
 from pipeline_lab.ui.shared.text import escape
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def _report(keys: tuple[Key, ...]) -> "Report":
 
 
 def _key(store: RunStore, folder: RunFolder) -> Key:
-    from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
+    from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 
-    blocks = fingerprint(folder.blocks)
-    steps = fingerprint(folder.history)
+    blocks = fingerprint_file(folder.blocks)
+    steps = fingerprint_file(folder.history)
     measured = f"{blocks}{steps}" if any(blocks + steps) else fingerprint_inputs(folder.path)
-    return (folder.path, store.is_sample(folder.id), fingerprint(folder.record), measured)
+    return (folder.path, store.is_sample(folder.id), fingerprint_file(folder.record), measured)
 
 
 def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | AnyTuning":

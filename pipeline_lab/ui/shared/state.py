@@ -123,12 +123,6 @@ def chosen_rows(key: str) -> list[int]:
     return list(table.selection.rows) if table else []
 
 
-def chosen_marks(key: str) -> list[tuple[int, int]]:
-    """Return trace and number of the marks that are chosen on the chart with that key."""
-    chart = st.session_state.get(key)
-    return [(point["curve_number"], point["point_index"]) for point in chart.selection.points] if chart else []
-
-
 def choose(key: str, value: Any) -> None:
     """Set the value of the widget with that key; call this in callbacks or before the widget is made."""
     st.session_state[key] = value

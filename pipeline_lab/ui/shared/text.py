@@ -3,6 +3,8 @@
 import re
 import time
 
+from pipeline_lab.units import keep_together
+
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&=^])")
 
 _SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[A-Z])")
@@ -11,8 +13,11 @@ _CODE = re.compile(r"(`[^`]+`)|[^`]+|`")
 
 
 def escape(text: str) -> str:
-    """Return text in which no character means anything to Streamlit's Markdown (directives and maths included)."""
-    return _MARKUP.sub(r"\\\1", text.replace("\r", " ").replace("\n", " "))
+    """Return text in which no character means anything to Streamlit's Markdown (directives and maths included).
+
+    Numbers stay with their units.
+    """
+    return _MARKUP.sub(r"\\\1", keep_together(text.replace("\r", " ").replace("\n", " ")))
 
 
 def prose(text: str) -> str:

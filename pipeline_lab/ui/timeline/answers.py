@@ -10,12 +10,12 @@ from starlette.datastructures import QueryParams
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index, open_index
-from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, search
+from pipeline_lab.analysis.timeline.look import at, neighbor, next_named, pick, search
 from pipeline_lab.analysis.timeline.shown_axis import TO_SCALE, collapse_unrecorded
 from pipeline_lab.analysis.timeline.view import MAX_PIXELS, MAX_ROWS, View, cut
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.ui.timeline.explain import explain, explain_range
+from pipeline_lab.ui.timeline.explain import explain_event, explain_range
 from pipeline_lab.units import format_count, format_duration
 
 MAX_FOUND = 12
@@ -66,17 +66,17 @@ def _event(index: Index, diagnosis: Diagnosis | None, query: QueryParams) -> Any
         found = pick(index, query["pick"])
     else:
         found = at(index, _place(query.get("place", "")), _time(query, "time"), _int(query, "tolerance", 0, _LIMIT_NS))
-    return explain(index, diagnosis, found) if found else None
+    return explain_event(index, diagnosis, found) if found else None
 
 
 def _next(index: Index, diagnosis: Diagnosis | None, query: QueryParams) -> Any:
     """Explain the next event after ``time`` in the row ``place``, or of the names ``marked`` anywhere."""
     time, backwards = _time(query, "time"), query.get("back") == "1"
     if "place" in query:
-        found = neighbour(index, _place(query["place"]), time, backwards=backwards)
+        found = neighbor(index, _place(query["place"]), time, backwards=backwards)
     else:
         found = next_named(index, _names(index, query, "marked"), time, backwards=backwards)
-    return explain(index, diagnosis, found) if found else None
+    return explain_event(index, diagnosis, found) if found else None
 
 
 def _search(index: Index, _: Diagnosis | None, query: QueryParams) -> Any:

@@ -16,7 +16,7 @@ from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
-from pipeline_lab.units import format_count, format_duration
+from pipeline_lab.units import format_count, format_duration, keep_together
 
 POLL_S = 0.5
 REDRAW_S = 3.0
@@ -103,7 +103,7 @@ def _show_notes(index: Index) -> None:
     if unreadable := index.facts.get("unreadable", 0):
         st.caption(f"{unreadable} of the run's traces could not be read; their time range is empty.")
     if left_out := index.facts.get("gaps_left_out", 0):
-        together = format_duration(index.facts["left_out_ns"])
+        together = keep_together(format_duration(index.facts["left_out_ns"]))
         st.caption(
             f"{format_count(left_out)} idle gaps are too short to draw individually ({together} in total): stretches of work and "
             "short gaps show their number; the threads below show what happened in them."

@@ -1,6 +1,6 @@
 """Say what a chosen event, gap, wait or step is, and what went on meanwhile."""
 
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow.compute as pc
 
@@ -31,7 +31,7 @@ def class_name(name: str) -> str:
     return Work(name).label if name in set(Work) else GapCause(name).label
 
 
-def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
+def explain_event(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
     """Describe one event as plain values: where it lies, a title, facts, and ranked operations where that helps."""
     lane = index.lanes[found.lane]
     title, facts, section = _describe(index, diagnosis, found)
@@ -101,17 +101,24 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> t
         case LaneKind.DEVICE:
             title = f"Idle gap of {length}: {class_name(name)}"
             return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Topic.GAPS
+        case LaneKind.STREAM | LaneKind.THREAD:
+            return index.labels[found.name], _call_facts(index, diagnosis, found), None
+        case _:
+            assert_never(lane.kind)
+
+
+def _call_facts(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> Facts:
+    full = index.names[found.name]
     facts = [
-        ("Lasts", length),
+        ("Lasts", format_duration(found.duration_ns)),
         ("Thread", title_lanes(index)[found.lane]),
         *_place(index, found),
-        ("Kind", class_name(name)),
+        ("Kind", class_name(CLASSES[found.event_class])),
     ]
-    full = index.names[found.name]
     facts += [("Full name", full)] if full != index.labels[found.name] else []
     facts += [("Written as", words) for words in _written_as(diagnosis, full)]
     facts.append(("Total", f"{format_count(index.counts[found.name])} events, {_total(index, found.name)}"))
-    return index.labels[found.name], facts, None
+    return facts
 
 
 def _written_as(diagnosis: Diagnosis | None, name: str) -> tuple[str, ...]:

@@ -38,23 +38,22 @@ def to_tab(title: str) -> None:
     state.ask_to_show(TABS)
 
 
-def from_chart(key: str, places: list[Sequence[str] | None]) -> None:
-    """Open what the chosen mark of a chart stands for (a callback).
+def from_chart(places: list[Sequence[str] | None], curve: int, mark: int) -> None:
+    """Open what a mark of a chart stands for (in callbacks).
 
     Args:
-        key: Of the chart.
         places: Of the marks of each of the figure's traces; None where a trace's marks are not links.
+        curve: The number of the trace.
+        mark: The number of the mark in it.
     """
-    for curve, mark in state.chosen_marks(key):
-        found = places[curve] if curve < len(places) else None
-        if found is None or mark >= len(found):
-            continue
-        stage = stage_at(found[mark])
-        if stage is None:
-            to_place(found[mark])
-        else:
-            to_stage(stage)
+    found = places[curve] if curve < len(places) else None
+    if found is None or mark >= len(found):
         return
+    stage = stage_at(found[mark])
+    if stage is None:
+        to_place(found[mark])
+    else:
+        to_stage(stage)
 
 
 def to_stage(number: int) -> None:
@@ -62,13 +61,9 @@ def to_stage(number: int) -> None:
     st.query_params[STAGE] = str(number + 1)
 
 
-def asked_stage_word() -> str:
-    return st.query_params.get(STAGE, "")
-
-
 def asked_stage(stages: int) -> int | None:
     """Return the number of the stage that the link names; None if there is no such stage."""
-    asked = asked_stage_word()
+    asked = st.query_params.get(STAGE, "")
     return int(asked) - 1 if asked.isdecimal() and 1 <= int(asked) <= stages else None
 
 

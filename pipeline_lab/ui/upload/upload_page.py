@@ -17,7 +17,7 @@ from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses, cache, contents, links, run_actions, state
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.ui.upload import upload_zone
-from pipeline_lab.units import format_bytes
+from pipeline_lab.units import format_bytes, keep_together
 
 OPENED_PARAMETER = "opened"
 ONE_JOB = "one"
@@ -54,7 +54,7 @@ def open_path(store: RunStore, path: str) -> None:
         st.button("Cancel", key="cancel-copying")
 
     def copied(done: int, total: int) -> None:
-        bar.progress(done / total, f"Copying the log: {format_bytes(done)} of {format_bytes(total)}")
+        bar.progress(done / total, keep_together(f"Copying the log: {format_bytes(done)} of {format_bytes(total)}"))
 
     try:
         folder = bring(store, path, copied)

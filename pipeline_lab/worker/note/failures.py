@@ -21,6 +21,7 @@ from pipeline_lab.worker.job_context import StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 
 _OWN = (f"{Path(__file__).resolve().parents[2]}{os.sep}", "<frozen ")
+_SCRATCH = RunFolder(Path()).scratch.name
 _UNSAID: dict[type[BaseException], str] = {StopIteration: "the data had ended"}
 """Meaning of errors without a message."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -36,8 +37,11 @@ def user_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 def explain_user_error(error: BaseException, home: Path, subject: str) -> str:
     """Say in one sentence what ended the user's code, with file and line if below ``home``."""
-    place, words = name_place(error, home), describe(error)
-    return f"{subject} stopped at {place} with {words}." if place else f"{subject} stopped with {words}."
+    place = name_place(error, home)
+    stopped = f"{subject} stopped at {place}" if place else f"{subject} stopped"
+    if _ALLOCATION.search(text_of(error)):
+        return f"{stopped}: {_explain_allocation(text_of(error))}"
+    return f"{stopped} with {describe(error)}."
 
 
 def describe(error: BaseException) -> str:
@@ -50,6 +54,7 @@ def describe(error: BaseException) -> str:
 
 
 _NODE = "Detected at node"
+_BY_AUTOGRAPH = "in user code:"
 _ASIDES = re.compile(r"Graph execution error:|<stack traces unavailable>|Node: '.*'|\d+ root error\(s\) found\.")
 """Lines of an error of a graph that are not its cause."""
 _NAMES = re.compile(r"\{\{.*?\}\}|\[Op:[^\]]*\]")
@@ -61,10 +66,12 @@ _WRAPPINGS = re.compile(
 def first_line(error: BaseException) -> str:
     """Return the first line of the message that says what happened, without TensorFlow's node names; empty without one.
 
-    An error of a graph begins with the place where each node was made, ``Detected at node …`` and indented lines below it.
+    An error of a graph begins with the place where each node was made, ``Detected at node …`` and indented lines below it; one
+    of a function that AutoGraph read ends with its message, after ``in user code:`` and the lines that led to it.
     """
     is_place = False
-    for line in text_of(error).splitlines():
+    lines = text_of(error).splitlines()
+    for line in reversed(lines) if _BY_AUTOGRAPH in map(str.strip, lines) else lines:
         is_place = line.startswith(_NODE) or (is_place and (not line.strip() or line[0].isspace()))
         telling = "" if is_place else _WRAPPINGS.sub("", _NAMES.sub("", line).strip())
         if telling and not _ASIDES.fullmatch(telling):
@@ -104,7 +111,7 @@ def place_of_frame(frame: FrameType | None, home: Path) -> str:
 
 
 def below(path: str, home: Path) -> str:
-    """Return a path relative to a folder; empty if outside, or among packages installed below it.
+    """Return a path relative to a folder; empty if outside, or among packages installed below it or what a run generated.
 
     Names in angle brackets, such as ``<frozen runpy>``, are not files.
     """
@@ -114,7 +121,7 @@ def below(path: str, home: Path) -> str:
     if not found.is_relative_to(home) or str(found).startswith(_OWN):
         return ""
     inside = found.relative_to(home)
-    return "" if "site-packages" in inside.parts else str(inside)
+    return "" if {"site-packages", _SCRATCH} & set(inside.parts) else str(inside)
 
 
 DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."

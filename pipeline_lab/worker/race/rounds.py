@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pipeline_lab.options.race_options import RaceRules
+from pipeline_lab.runs.race_standings import ArmStanding, Rounds, find_standings, max_rounds, plan_looks
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent
 from pipeline_lab.runs.run_tables import TableWriter
-from pipeline_lab.runs.standings import ArmStanding, Rounds, find_standings, max_rounds, plan_looks
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
@@ -96,7 +96,7 @@ class RaceCourse:
         if kept >= options.pairs or all(standing.is_over for standing in self._standings):
             return True
         if self._elapsed_s > options.max_seconds:
-            self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
+            self._note(f"The time was up after {kept} of {options.pairs} rounds; give the race more time for more.")
             return True
         return False
 

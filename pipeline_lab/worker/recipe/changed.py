@@ -1,10 +1,11 @@
 """Makes a dataset of the script again as an arm of a race: with the edits of a change, files of its own, and steady buffers."""
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import tensorflow as tf
 
@@ -12,6 +13,7 @@ from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     CallEdit,
     Edit,
+    InBatches,
     Insert,
     MoveBefore,
     Remove,
@@ -103,8 +105,10 @@ def _as_in_a_race(edit: CallEdit, scratch: Path) -> CallEdit:
             return replace(edit, arguments={"buffer_size": PREFETCHED})
         case SetArgument(_, "buffer_size", value) if value == AUTOTUNE:
             return replace(edit, value=PREFETCHED)
-        case _:
+        case Insert() | SetArgument() | Remove() | Rename() | MoveBefore() | InBatches():
             return edit
+        case _:
+            assert_never(edit)
 
 
 @dataclass
@@ -113,6 +117,7 @@ class _CallEdits:
 
     Attributes:
         arguments: Set.
+        at_a_time: Elements that a generator hands over at a time.
         method: To call instead; None for its own.
         stays: Whether it is made at its place.
         first: Calls that are made directly before it, with their arguments.
@@ -120,6 +125,7 @@ class _CallEdits:
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)
+    at_a_time: int = 1
     method: str | None = None
     stays: bool = True
     first: list["_Moved"] = field(default_factory=list)
@@ -135,10 +141,35 @@ class _CallEdits:
             (below,) = inputs
             made = getattr(below, self.method)(**{**call.arguments, **self.arguments})
         else:
-            made = call.again(*inputs, **self.arguments)
+            made = call.again(*inputs, **self.arguments, **self._in_batches(call))
+            made = made.unbatch() if self.at_a_time > 1 else made
         for each in self.then:
             made = _called(made, each)
         return made
+
+    def _in_batches(self, call: ReplayedCall) -> dict[str, Any]:
+        if self.at_a_time == 1:
+            return {}
+        given = call.arguments
+        signature = given["output_signature"]
+        wider = tf.nest.map_structure(lambda one: tf.TensorSpec([None, *one.shape], one.dtype), signature)
+        return {"generator": _by_the_batch(given["generator"], signature, self.at_a_time), "output_signature": wider}
+
+
+def _by_the_batch(generator: Callable[..., Any], signature: Any, size: int) -> Callable[..., Iterator[Any]]:
+    """Return a generator of as many elements at a time of another one; the same as is written into the source."""
+
+    def together(elements: list[Any]) -> Any:
+        if isinstance(signature, dict):
+            return {name: [each[name] for each in elements] for name in signature}
+        return tuple(zip(*elements, strict=False)) if isinstance(signature, tuple) else elements
+
+    def batches(*arguments: Any) -> Iterator[Any]:
+        elements = iter(generator(*arguments))
+        while chunk := list(itertools.islice(elements, size)):
+            yield together(chunk)
+
+    return batches
 
 
 def _called(dataset: Any, inserted: Insert) -> Any:
@@ -178,10 +209,14 @@ class _Plan:
                 mine.stays = False
             case Rename():
                 mine.method = edit.method
+            case InBatches():
+                mine.at_a_time = edit.size
             case MoveBefore():
                 mine.stays = False
                 note = self._notes[edit.call]
                 self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine, edit.then))
+            case _:
+                assert_never(edit)
 
 
 def _made_by(dataset: Any, note: Note) -> Any:

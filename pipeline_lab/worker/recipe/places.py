@@ -67,10 +67,14 @@ class CallSite:
     scope: str
     is_direct: bool
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[object, ...]:
-        """What tells sites apart, but not two frames of a function."""
-        return (self.file, self.line, self.instruction, self.scope)
+        """What tells sites apart, but not two frames of a function.
+
+        A range of the source and not the instruction: Python 3.11 calls ``enumerate`` by another one once it has run often.
+        """
+        is_known = self.code is not None and self.instruction >= 0
+        return (self.file, self.line, *(_range(self) if is_known else (self.instruction,)), self.scope)
 
 
 def find_site(frame: FrameType | None, until: CodeType | None = None) -> CallSite | None:

@@ -122,8 +122,8 @@ def _example(workload: FeaturesWorkload, caption: int, identity: int) -> bytes:
         feature["vector"] = tf.train.Feature(float_list=tf.train.FloatList(value=vector))
     else:
         feature["image"] = _integers([image])
-    serialised: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-    return serialised
+    serialized: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialized
 
 
 def _integers(values: list[int]) -> tf.train.Feature:

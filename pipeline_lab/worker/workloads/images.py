@@ -4,7 +4,7 @@ published.
 The network is a residual network of eight layers, fixed for every preset:
 
 ``conv 16 → 3 stages of one residual block with 16, 32 and 64 channels → global average → dense`` (He et al. 2015,
-section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes: 78,042
+section 4.2, with n = 1), batch normalization after each convolution, 1×1 convolutions where the shape changes: 78,042
 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
 """
 
@@ -176,8 +176,8 @@ def _example(jpeg: bytes, label: int, identity: int) -> bytes:
         "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
         "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[identity])),
     }
-    serialised: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-    return serialised
+    serialized: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialized
 
 
 STAGE_CHANNELS: Sequence[int] = (16, 32, 64)

@@ -2,7 +2,7 @@
 
 The step: embeddings looked up on the host, a small network mirrored over several devices.
 
-Sparse tensors leave tf.data as serialised variants, and each is put together again (``DeserializeSparse``) for each
+Sparse tensors leave tf.data as serialized variants, and each is put together again (``DeserializeSparse``) for each
 replica before the step can start. The tables are not trained, as is usual for tables too large for a device; only the
 network behind them is.
 """
@@ -57,8 +57,8 @@ def _example(workload: SparseWorkload, generator: np.random.Generator, identity:
     values = np.split(generator.integers(0, workload.vocabulary_size, counts.sum()), np.cumsum(counts)[:-1])
     feature = {f"feature_{number}": _integers(part.tolist()) for number, part in enumerate(values)}
     feature |= {"label": _integers([int(values[0][0]) % 2]), "id": _integers([identity])}
-    serialised: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-    return serialised
+    serialized: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialized
 
 
 def _integers(values: list[int]) -> tf.train.Feature:

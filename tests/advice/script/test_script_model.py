@@ -12,7 +12,7 @@ from pipeline_lab.advice.script.script_model import (
 )
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, InBatches, Insert, MoveBefore, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall
 from tests.support.scripts import DECODE, recipe, script, stages
 
@@ -60,6 +60,12 @@ def test_python_that_computes_may_hold_its_lock_or_not():
     assert found.gain_percent == 0.0
     assert found.low_percent <= 0.0
     assert found.high_percent > 69.0  # 24 ms of processor on four cores, where the lock is free
+
+
+def test_a_generator_that_is_called_once_for_many_elements_saves_what_its_calls_cost_beside_their_work():
+    quick = script(recipe=recipe(python=(DECODE,)), stages=stages(python=1.0), cpu_share=1.0)
+    assert predicted(quick, InBatches(2, 64)).gain_percent == pytest.approx(100 * 10 * 0.2 * 63 / 64 / 20)
+    assert predicted(quick, InBatches(2, 1)).gain_percent == 0.0
 
 
 def test_python_that_waits_gains_by_calls_and_threads():

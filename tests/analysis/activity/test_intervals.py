@@ -29,7 +29,7 @@ SPAN = 40
 
 @pytest.fixture(params=[intervals.WORTH_COMPILED, 1], ids=["few", "compiled"], autouse=True, scope="module")
 def rows_worth_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Hold every law of few rows, and of so many that compiled loops do the work."""
+    """Hold every law of few rows, and of enough that compiled loops do the work."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intervals, "WORTH_COMPILED", request.param)
         yield
@@ -66,6 +66,7 @@ def test_length_within_overlapping_bins():
     assert length_within(np.array([[0, 4], [6, 10]]), np.array([[0, 10], [3, 7], [20, 30]])).tolist() == [8, 2, 0]
 
 
+@pytest.mark.slow
 @given(events)
 def test_union_covers_what_its_events_cover(pairs: list[tuple[int, int]]):
     expected = {moment for pair in pairs for moment in range(min(pair), max(pair))}
@@ -73,6 +74,7 @@ def test_union_covers_what_its_events_cover(pairs: list[tuple[int, int]]):
     assert is_set(as_set(pairs))
 
 
+@pytest.mark.slow
 @given(events, events)
 def test_set_algebra(left_pairs: list[tuple[int, int]], right_pairs: list[tuple[int, int]]):
     left, right = as_set(left_pairs), as_set(right_pairs)
@@ -85,6 +87,7 @@ def test_set_algebra(left_pairs: list[tuple[int, int]], right_pairs: list[tuple[
         assert is_set(result)
 
 
+@pytest.mark.slow
 @given(events, st.integers(0, SPAN), st.integers(0, SPAN))
 def test_a_window_is_what_is_covered_and_its_gaps(pairs: list[tuple[int, int]], start: int, end: int):
     intervals = as_set(pairs)
@@ -95,6 +98,7 @@ def test_a_window_is_what_is_covered_and_its_gaps(pairs: list[tuple[int, int]], 
     assert total(inside) + total(gaps) == max(0, end - start)
 
 
+@pytest.mark.slow
 @given(events, events, st.lists(st.integers(-5, SPAN + 5), max_size=5))
 def test_lengths_are_counts_of_moments(
     pairs: list[tuple[int, int]], bin_pairs: list[tuple[int, int]], times: list[int]
@@ -108,6 +112,7 @@ def test_lengths_are_counts_of_moments(
     assert contains(intervals, at).tolist() == [t in moments(intervals) for t in times]
 
 
+@pytest.mark.slow
 @given(events, events)
 def test_a_union_by_key_is_each_keys_union(first: list[tuple[int, int]], second: list[tuple[int, int]]):
     key = np.array([7] * len(first) + [-3] * len(second), np.int64)
@@ -119,6 +124,7 @@ def test_a_union_by_key_is_each_keys_union(first: list[tuple[int, int]], second:
         assert np.array_equal(mine, as_set(pairs))
 
 
+@pytest.mark.slow
 @given(events, st.lists(st.integers(-5, SPAN + 5), min_size=1, max_size=40))
 def test_what_lies_before_a_time_does_not_depend_on_the_order_of_the_times(
     pairs: list[tuple[int, int]], times: list[int]
@@ -128,6 +134,7 @@ def test_what_lies_before_a_time_does_not_depend_on_the_order_of_the_times(
     assert covered.tolist() == [len([one for one in moments(inside) if one < time]) for time in times]
 
 
+@pytest.mark.slow
 def test_far_jumps_in_time_are_found_too() -> None:
     start = np.arange(0, 100_000, 10)
     inside = np.stack((start, start + 3), axis=1)

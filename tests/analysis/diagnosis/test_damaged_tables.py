@@ -14,6 +14,8 @@ from pipeline_lab.runs.run_tables import SAMPLES, STEPS, find_damage, read_table
 from pipeline_lab.runs.store import samples_folder
 from tests.support.run_folders import set_state
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
@@ -66,8 +68,29 @@ def test_numbers_that_rest_on_damaged_samples_say_so(run: RunFolder, damage: Cal
         assert "samples.arrows of this run is damaged" in result.reason
 
 
+def without_its_end(data: bytes) -> bytes:
+    return data[: data.rindex(b"\n", 0, -1) + 1]
+
+
+def torn_inside(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:5], lines[5][:-20] + b"\n", *lines[6:]])
+
+
+@pytest.mark.parametrize("damage", [half, nothing, without_its_end, torn_inside])
+def test_numbers_that_rest_on_damaged_events_say_so(run: RunFolder, damage: Callable[[bytes], bytes]) -> None:
+    assert not isinstance(diagnose(run.path).calibration, Unavailable)
+    run.events.write_bytes(damage(run.events.read_bytes()))
+    found = diagnose(run.path)
+    assert isinstance(found.calibration, Unavailable)
+    assert found.calibration.reason.startswith("events.jsonl of this run is damaged: ")
+    assert found.source.damaged_tables == (found.calibration.reason,)
+    assert not isinstance(found.job_steps, Unavailable)
+
+
 def test_a_job_that_was_killed_leaves_tables_without_an_end(run: RunFolder) -> None:
     run.steps.write_bytes(run.steps.read_bytes()[:-8])
+    run.events.write_bytes(half(run.events.read_bytes()))
     set_state(run, RunState.FAILED, "killed")
     found = diagnose(run.path)
     assert not found.source.damaged_tables

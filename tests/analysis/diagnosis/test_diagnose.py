@@ -177,6 +177,7 @@ def test_windows_and_hosts_of_a_log_share_one_axis(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_sessions_put_one_after_another_into_one_file_are_windows_of_their_own(tmp_path: Path):
     run = LongRun(tmp_path / "run")
     run.grow(2)
@@ -243,6 +244,7 @@ def test_python_between_the_steps_of_a_real_capture():
     assert (found.verdict.verdict_class, found.verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
 
 
+@pytest.mark.slow
 @pytest.mark.reference_traces
 def test_the_input_wait_that_xprof_calls_zero(reference_traces: Path):
     found = diagnose(reference_traces / "P1-gpu-multiworker-8gpu")
@@ -273,6 +275,7 @@ def test_asynchronous_lines_of_a_tpu_are_not_added_to_its_work(reference_traces:
     assert all(device.busy_ns / 1e9 == pytest.approx(78.78, abs=0.02) for device in found.idle_gaps.devices)
 
 
+@pytest.mark.slow
 @pytest.mark.reference_traces
 def test_steps_and_waits_of_old_json_traces(reference_traces: Path):
     found = diagnose(reference_traces / "P4-json-tfrecord-cache")

@@ -51,6 +51,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LongRun
     run.close()
 
 
+@pytest.mark.slow
 def test_a_run_followed_window_by_window_gives_what_it_gives_at_once(
     followed: tuple[LongRun, Diagnosis, list[int]],
 ) -> None:
@@ -67,10 +68,12 @@ def test_a_run_followed_window_by_window_gives_what_it_gives_at_once(
     assert differing == []
 
 
+@pytest.mark.slow
 def test_a_new_window_leaves_the_others_as_they_are(followed: tuple[LongRun, Diagnosis, list[int]]) -> None:
     assert followed[2] == [1] * WINDOWS
 
 
+@pytest.mark.slow
 def test_a_window_that_comes_late_takes_its_place_in_time(tmp_path: Path) -> None:
     run = LongRun(tmp_path / "long")
     run.grow(10)

@@ -13,7 +13,7 @@ import pytest
 from pipeline_lab import folders
 from pipeline_lab.analysis.diagnosis import saved as saved_module
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, bundle, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, bundle, fingerprint_inputs
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.run_folder import RunFolder
 from tests.support import results
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 def keep(run: RunFolder) -> SavedDiagnosis:
     saved = SavedDiagnosis(run.path)
-    saved.save(results.diagnosis(), fingerprint(run.path))
+    saved.save(results.diagnosis(), fingerprint_inputs(run.path))
     return saved
 
 
@@ -50,7 +50,7 @@ def same(left: Any, right: Any) -> bool:
 @pytest.mark.parametrize("diagnosis", [results.diagnosis(), results.bare_diagnosis()], ids=["whole", "bare"])
 def test_what_was_saved_comes_back_whole(run: RunFolder, diagnosis: Diagnosis):
     saved = SavedDiagnosis(run.path)
-    saved.save(diagnosis, fingerprint(run.path))
+    saved.save(diagnosis, fingerprint_inputs(run.path))
     found = saved.load()
     assert found is not None
     assert same(found, diagnosis)
@@ -91,7 +91,7 @@ def test_a_grown_table_or_a_new_window_makes_it_stale(run: RunFolder):
     assert not saved.is_fresh
     assert saved.load() is None
     assert saved.load_latest() is not None
-    saved.save(results.diagnosis(), fingerprint(run.path))
+    saved.save(results.diagnosis(), fingerprint_inputs(run.path))
     (run.profile / "window-0002").mkdir()
     (run.profile / "window-0002" / "host.xplane.pb").write_bytes(b"trace")
     assert saved.load() is None
@@ -107,7 +107,7 @@ def test_of_a_folder_that_is_no_log_no_more_is_looked_at_than_a_search_would(
 
     monkeypatch.setattr(folders, "MAX_ENTRIES", 100)
     monkeypatch.setattr(os, "walk", endless)
-    assert fingerprint(tmp_path)
+    assert fingerprint_inputs(tmp_path)
 
 
 def test_renaming_or_tagging_a_run_does_not_make_it_stale(run: RunFolder):
@@ -170,6 +170,7 @@ def test_a_diagnosis_that_came_with_its_run_holds_wherever_the_run_lies(run: Run
     assert SavedDiagnosis(elsewhere.path).load() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sample-baseline", "sample-optimised"])
 def test_samples_ship_with_the_diagnosis_that_they_would_get_now(name: str):
     path = SAMPLES / name
@@ -183,7 +184,7 @@ def test_other_logs_are_never_written_to(tmp_path: Path):
     log.mkdir()
     (log / "host.xplane.pb").write_bytes(b"trace")
     saved = SavedDiagnosis(log)
-    saved.save(results.diagnosis(), fingerprint(log))
+    saved.save(results.diagnosis(), fingerprint_inputs(log))
     assert same(saved.load(), results.diagnosis())
     assert [entry.name for entry in log.iterdir()] == ["host.xplane.pb"]
 

@@ -105,6 +105,7 @@ def test_operations_between_the_steps_are_idle_time_of_host_compute():
     assert (found.busy_ns, shares_us(found)) == (2_000_000, {"host_operation": 900, "python": 100})
 
 
+@pytest.mark.slow
 def test_one_long_name_does_not_make_room_for_all_others_as_long():
     names = [f"EagerLocalExecute: Op{number}" for number in range(1000)] + ["x" * 100_000]
     calls: list[Event] = [(name, 2 * at, 1) for at, name in enumerate(names)]
@@ -288,6 +289,7 @@ def assert_rows_fill(found: IdleGaps, start: int, end: int) -> None:
     assert all(before[1] == after[0] for before, after in itertools.pairwise(edges))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(1, 50)), min_size=1, max_size=30), st.integers(1, 8))
 def test_whatever_is_left_out_nothing_idle_is_called_work(lengths: list[tuple[int, int]], limit: int):

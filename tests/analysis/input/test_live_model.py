@@ -61,7 +61,7 @@ def test_an_interleave_takes_each_element_from_one_of_its_files():
             Node(1, -1, "Root", records, node_class=ASYNC_KNOWN),
             Node(2, 1, "ParallelInterleaveV4", records, node_class=ASYNC_INTERLEAVE, ratio=0.0),
             Node(3, 2, "TensorSlice", records // 20, ratio=0.0, place=0),
-            Node(4, 2, "FlatMap", records // 4, node_class=INTERLEAVE, ratio=0.0, place=1),  # its neighbour ended
+            Node(4, 2, "FlatMap", records // 4, node_class=INTERLEAVE, ratio=0.0, place=1),  # its neighbor ended
             Node(5, 4, "TFRecord", records // 4, ms=records // 4, ratio=0.0, place=1),
         ]
 

@@ -78,7 +78,7 @@ def test_a_step_that_waits_for_its_result_ends_on_the_host():
 
 
 def ahead(done: int, profiled_us: tuple[float, float] = (0, 9_000)) -> Activity:
-    """Return a loop of four steps of 10 µs whose work takes the device 1 ms each; so many of them are recorded."""
+    """Return a loop of four steps of 10 µs whose work takes the device 1 ms each; ``done`` of them are recorded."""
     on_host = [event for n in range(4) for event in (step(n, 20 * n, 10), launch(n + 1, 20 * n + 1))]
     work = tuple(kernel(n + 1, 5 + 1_000 * n, 1_000) for n in range(done))
     return activity(*on_host, work=work, profiled_us=profiled_us)

@@ -12,7 +12,7 @@ MS = 1_000_000
 
 
 def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None, epoch: int | None = None) -> StepPhases:
-    """Divide steps that wait for half of their time, on batches from one file of so many records."""
+    """Divide steps that wait for half of their time, on batches from one file of that many records."""
     n, start = len(lengths), 0
     rows = []
     for step, length in enumerate(lengths):

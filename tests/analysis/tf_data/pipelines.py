@@ -21,7 +21,7 @@ def call(path: str, start: float, duration: float, **stats: Any) -> Event:
     return f"Iterator::Root::{path}" if path else "Iterator::Root", start, duration, stats
 
 
-def analysed(*lines: LineSpec, **kwargs: Any) -> TfData:
+def analyzed(*lines: LineSpec, **kwargs: Any) -> TfData:
     return tf_data.analyse_pipeline(Activity(built(*lines, **kwargs)), None)
 
 

@@ -17,7 +17,7 @@ from tests.analysis.tf_data.pipelines import (
     POOL,
     PROCESS,
     RUN_ASYNC,
-    analysed,
+    analyzed,
     built,
     call,
     prefetched,
@@ -28,7 +28,7 @@ from tests.support.traces import WAIT, LineSpec, gpu, host, kernels, line, trace
 
 
 def test_a_serial_map_holds_the_job_up_with_its_function() -> None:
-    pipeline = analysed(*serial_map())
+    pipeline = analyzed(*serial_map())
     assert shares(pipeline) == {
         (None, "handing over"): 5,
         ("Root", "own work"): 5,
@@ -43,7 +43,7 @@ def test_a_serial_map_holds_the_job_up_with_its_function() -> None:
 
 def test_a_prefetch_leads_to_the_thread_that_made_the_batch() -> None:
     # The thread woke up 20 late; the batch lay there for 5 before it was taken out, and taking it out took 5.
-    assert shares(analysed(*prefetched())) == {
+    assert shares(analyzed(*prefetched())) == {
         ("Prefetch", "not in this trace"): 20,
         ("BatchV2", "own work"): 50,
         ("TFRecord", "own work"): 20,
@@ -53,7 +53,7 @@ def test_a_prefetch_leads_to_the_thread_that_made_the_batch() -> None:
 
 
 def test_a_batch_whose_making_began_before_the_trace_is_a_share_of_its_own() -> None:
-    found = shares(analysed(*prefetched(made_id=2)))
+    found = shares(analyzed(*prefetched(made_id=2)))
     # What its thread did inside of that making is seen all the same.
     assert found["Prefetch", "not in this trace"] == 25
     assert found["BatchV2", "own work"] == 50
@@ -72,7 +72,7 @@ def parallel_map() -> tuple[LineSpec, ...]:
 
 
 def test_a_parallel_map_leads_to_its_function() -> None:
-    assert shares(analysed(*parallel_map())) == {
+    assert shares(analyzed(*parallel_map())) == {
         ("TFRecord", "own work"): 10,
         ("ParallelMapV2", "own work"): 15,  # 5 starting the function, 10 taking the element out
         ("ParallelMapV2", "queueing"): 15,
@@ -83,7 +83,7 @@ def test_a_parallel_map_leads_to_its_function() -> None:
 
 def test_a_batch_of_many_calls_waits_for_whatever_call_frees_a_slot_next() -> None:
     # map_and_batch: two calls, one after the other; the thread that starts them rests while the first one runs.
-    pipeline = analysed(
+    pipeline = analyzed(
         line("python", (WAIT, 0, 100), call("", 0, 100), call("MapAndBatch", 0, 100),
              ("MapAndBatchConsume", 98, 2, {"element_id": 9})),
         line(OWN_THREAD,
@@ -119,14 +119,14 @@ def test_waits_are_clipped_to_the_steps() -> None:
 
 
 def test_without_waits_there_is_nothing_to_follow() -> None:
-    pipeline = analysed(line(OWN_THREAD, call("", 0, 10)))
+    pipeline = analyzed(line(OWN_THREAD, call("", 0, 10)))
     assert isinstance(pipeline.critical_path, Unavailable)
     assert pipeline.bottleneck is None
 
 
 def test_without_tf_data_there_are_no_stages() -> None:
     with pytest.raises(TraceIncompleteError, match=r"No tf\.data events"):
-        analysed(line("python", ("PjitFunction(f)", 0, 10)))
+        analyzed(line("python", ("PjitFunction(f)", 0, 10)))
 
 
 EVENTS = st.lists(

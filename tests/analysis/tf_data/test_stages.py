@@ -19,7 +19,7 @@ from tests.analysis.tf_data.pipelines import (
     POOL,
     PROCESS,
     RUN_ASYNC,
-    analysed,
+    analyzed,
     built,
     call,
     prefetched,
@@ -33,7 +33,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 def test_self_time_leaves_out_what_a_stage_called_waited_for_and_handed_to_its_function() -> None:
-    pipeline = analysed(*serial_map())
+    pipeline = analyzed(*serial_map())
     found = stage(pipeline, "Map")
     assert [stage.path for stage in pipeline.stages] == ["Root", "Root::Map", "Root::Map::TFRecord"]
     assert [stage.parent for stage in pipeline.stages] == [None, 0, 1]
@@ -44,7 +44,7 @@ def test_self_time_leaves_out_what_a_stage_called_waited_for_and_handed_to_its_f
 
 
 def test_a_prefetch_is_blocked_until_its_element_comes() -> None:
-    pipeline = analysed(*prefetched())
+    pipeline = analyzed(*prefetched())
     prefetch = stage(pipeline, "Prefetch")
     assert (prefetch.blocked_ns, prefetch.self_ns) == (95_000, 5_000)
     assert (prefetch.buffer_limit, prefetch.buffer_mean, prefetch.empty_share) == (2, 0.0, 1.0)
@@ -52,7 +52,7 @@ def test_a_prefetch_is_blocked_until_its_element_comes() -> None:
 
 
 def test_what_a_stage_does_once_it_has_its_element_is_its_own_work() -> None:
-    pipeline = analysed(
+    pipeline = analyzed(
         line("python", (WAIT, 0, 100), call("Prefetch", 0, 100), ("PrefetchConsume", 30, 5, {"element_id": 1})),
         line(OWN_THREAD, ("PrefetchProduce", 0, 30, {"element_id": 1}), call("Prefetch::Range", 0, 30)),
     )
@@ -62,7 +62,7 @@ def test_what_a_stage_does_once_it_has_its_element_is_its_own_work() -> None:
 
 def test_the_latency_of_a_function_in_the_background_ends_with_its_result() -> None:
     # Two calls of 10 and 30: mean 20, standard deviation 10.
-    pipeline = analysed(
+    pipeline = analyzed(
         line(OWN_THREAD,
              ("ParallelMapProduce", 0, 10), call("ParallelMapV2::Range", 0, 5), (RUN_ASYNC, 5, 5, {"id": 1}),
              ("ParallelMapProduce", 20, 10), call("ParallelMapV2::Range", 20, 5), (RUN_ASYNC, 25, 5, {"id": 2})),
@@ -76,7 +76,7 @@ def test_the_latency_of_a_function_in_the_background_ends_with_its_result() -> N
 
 
 def test_readers_of_many_files_are_one_stage() -> None:
-    pipeline = analysed(
+    pipeline = analyzed(
         line("python", *(call(f"ParallelInterleaveV4[{k}]::FlatMap[0]::TFRecord", 10 * k, 5, id=k + 1, name=f"TFRecordDataset:{k}") for k in range(3)))
     )  # fmt: skip
     found = stage(pipeline, "TFRecord")
@@ -87,12 +87,12 @@ def test_readers_of_many_files_are_one_stage() -> None:
 def test_the_call_that_finds_the_end_of_a_file_hands_nothing_over() -> None:
     first = [call("FlatMap[0]::TFRecord", at, 5) for at in (0, 10, 20)]
     second = [call("FlatMap[1]::TFRecord", at, 5) for at in (30, 40)]
-    found = stage(analysed(line("python", *first, *second)), "TFRecord")
+    found = stage(analyzed(line("python", *first, *second)), "TFRecord")
     assert (found.calls, found.elements) == (5, 4)
 
 
 def test_inputs_of_a_zip_stay_apart() -> None:
-    pipeline = analysed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
+    pipeline = analyzed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
     assert [stage.calls for stage in pipeline.stages if stage.name == "Range"] == [1, 1]
 
 
@@ -107,18 +107,18 @@ def test_inputs_of_a_zip_stay_apart() -> None:
     ],
 )
 def test_what_tensorflow_made_of_a_stage_shows_in_its_name(kind: str, node: str, origin: StageOrigin) -> None:
-    assert stage(analysed(line("python", call(kind, 0, 5, name=node))), kind).origin is origin
+    assert stage(analyzed(line("python", call(kind, 0, 5, name=node))), kind).origin is origin
 
 
 def test_bytes_follow_from_types_and_shapes() -> None:
     told = {"types": "int64 float", "shapes": "[8] [8,2,2]"}
-    assert stage(analysed(line("python", call("Map", 0, 5, **told))), "Map").bytes_per_element == 8 * 8 + 8 * 4 * 4
+    assert stage(analyzed(line("python", call("Map", 0, 5, **told))), "Map").bytes_per_element == 8 * 8 + 8 * 4 * 4
     open_shape = {"types": "string float", "shapes": "[8] [?,2]"}
-    assert stage(analysed(line("python", call("Map", 0, 5, **open_shape))), "Map").bytes_per_element is None
+    assert stage(analyzed(line("python", call("Map", 0, 5, **open_shape))), "Map").bytes_per_element is None
 
 
 def test_buffers_over_time_and_busy_threads() -> None:
-    pipeline = analysed(
+    pipeline = analyzed(
         line("python", *(call("Prefetch", 20 * k, 10, buffered_elements=k, buffer_limit=2) for k in range(3))),
         line(POOL, (PROCESS, 0, 25)),
     )
@@ -138,8 +138,8 @@ def test_two_traces_add_up() -> None:
 
 
 def test_a_stage_seen_in_one_window_only_keeps_its_place() -> None:
-    other = analysed(line("python", call("Take", 0, 10), call("Take::Map", 0, 10)))
-    both = tf_data.merge_pipelines([analysed(*prefetched()), other])
+    other = analyzed(line("python", call("Take", 0, 10), call("Take::Map", 0, 10)))
+    both = tf_data.merge_pipelines([analyzed(*prefetched()), other])
     assert [(stage.number, stage.parent, stage.name) for stage in both.stages] == [
         (0, None, "Root"), (1, 0, "Prefetch"), (2, 1, "BatchV2"), (3, 2, "TFRecord"), (4, 0, "Take"), (5, 4, "Map")
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
 
 def test_of_a_chain_of_a_thousand_concatenations_the_deeper_ones_are_one_stage() -> None:
     chain = "::".join(["Concatenate[0]"] * 1000)
-    pipeline = analysed(line("python", (WAIT, 0, 100), call(chain, 0, 100), call(f"{chain}::TFRecord", 10, 80)))
+    pipeline = analyzed(line("python", (WAIT, 0, 100), call(chain, 0, 100), call(f"{chain}::TFRecord", 10, 80)))
     assert len(pipeline.stages) == MAX_DEPTH
     assert shares(pipeline) == {("Concatenate", "own work"): 100}
 
@@ -177,7 +177,7 @@ def test_of_a_chain_of_a_thousand_concatenations_the_deeper_ones_are_one_stage()
 def test_numbers_that_no_pipeline_has_are_not_told() -> None:
     shape = f"[{','.join(['9' * 18] * 20)}]"
     stats = {"types": "float", "shapes": shape, "ram_usage_megabytes": f"{'9' * 20} out of 1"}
-    pipeline = analysed(line("python", (WAIT, 0, 100), call("", 0, 100, **stats)))
+    pipeline = analyzed(line("python", (WAIT, 0, 100), call("", 0, 100, **stats)))
     assert (stage(pipeline, "Root").bytes_per_element, pipeline.ram_used_bytes) == (None, None)
 
 

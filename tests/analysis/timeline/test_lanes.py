@@ -1,6 +1,7 @@
 """Nested and overlapping events are laid in layers that hold no overlaps."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def test_a_call_lies_under_its_caller():
     assert deeper == 0
 
 
+@pytest.mark.slow
 @given(EVENTS)
 def test_every_event_lies_in_one_layer_and_none_overlaps_another_there(events):
     start = np.array([begin for begin, _ in events], np.int64)

@@ -73,6 +73,7 @@ def test_many_windows_leave_most_of_the_room_to_what_was_recorded():
     assert axis.room_ns * len(axis.breaks) <= 0.1 * 200 * 100
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 10**12), st.integers(11, 10**12)), max_size=8),
     st.lists(st.integers(-(10**13), 10**13)),
@@ -141,6 +142,7 @@ def test_a_range_of_several_devices_adds_them_up_and_leaves_out_what_was_not_rec
 SPANS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @given(SPANS, st.integers(0, 300), st.integers(1, 300))
 def test_sums_are_those_of_the_intervals_one_by_one(pieces, begin, length):
     ends = np.cumsum([part for piece in pieces for part in piece])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.analysis.timeline.arrangement import arrange_lanes
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.index import Group, open_index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
-from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, rank_operations, search
+from pipeline_lab.analysis.timeline.look import at, neighbor, next_named, pick, rank_operations, search
 from pipeline_lab.analysis.timeline.view import LEVELS, MAX_BYTES, MAX_PIXELS, MAX_ROWS, View, cut, profile_windows
 from tests.support.recorded_run import write_run
 from tests.support.timelines import MS, READER, make_timeline, write_trace
@@ -165,11 +165,11 @@ def test_long_names_that_begin_alike_stay_two(tmp_path):
 def test_a_row_is_walked_event_by_event(index):
     place = (lane_of(index, LaneKind.THREAD, "python"), 1)
     starts, time = [], -1
-    while (found := neighbour(index, place, time)) is not None:
+    while (found := neighbor(index, place, time)) is not None:
         time = found.start_ns
         starts.append(time // MS)
     assert starts == [0, 50, 100, 150]
-    assert neighbour(index, place, 100 * MS, backwards=True).start_ns == 50 * MS
+    assert neighbor(index, place, 100 * MS, backwards=True).start_ns == 50 * MS
 
 
 def test_a_stretch_is_divided_by_what_each_operation_took_for_itself(index):
@@ -247,12 +247,12 @@ def test_an_index_is_kept_until_its_inputs_change(tmp_path, monkeypatch):
     path = write_trace(tmp_path / "host.xplane.pb")
     saved, diagnosis = SavedDiagnosis(path), diagnose(path)
     assert saved.timeline is None
-    saved.save_timeline(lambda folder: build_index(path, diagnosis, folder), fingerprint(path))
+    saved.save_timeline(lambda folder: build_index(path, diagnosis, folder), fingerprint_inputs(path))
     kept = saved.timeline
     assert open_index(kept).lanes
     path.write_bytes(path.read_bytes() + b"\x0a\x02\x12\x00")
     assert saved.timeline is None
-    saved.save_timeline(lambda folder: build_index(path, diagnosis, folder), fingerprint(path))
+    saved.save_timeline(lambda folder: build_index(path, diagnosis, folder), fingerprint_inputs(path))
     assert not kept.exists(), "one index at a time"
 
 
@@ -265,10 +265,11 @@ def test_a_failed_index_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        SavedDiagnosis(path).save_timeline(fail, fingerprint(path))
+        SavedDiagnosis(path).save_timeline(fail, fingerprint_inputs(path))
     assert not list((tmp_path / "cache").rglob("*.bin"))
 
 
+@pytest.mark.slow
 def test_a_trace_that_cannot_be_read_leaves_what_the_diagnosis_knows(tmp_path):
     path = write_trace(tmp_path / "host.xplane.pb")
     diagnosis = diagnose(path)

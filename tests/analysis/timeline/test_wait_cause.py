@@ -54,6 +54,7 @@ def test_what_did_not_work_during_the_wait_is_not_its_cause(index):
     assert cause(index, (0, "DecodeJpeg", 60), span=(124 * MS, 140 * MS)) is None, "1 of 16 ms"
 
 
+@pytest.mark.slow
 def test_what_is_little_of_the_critical_path_is_not_blamed_for_a_wait(index):
     assert cause(index, (0, "PyFunc", 95), (0, "DecodeJpeg", 5)) is None
 

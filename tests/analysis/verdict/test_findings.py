@@ -29,7 +29,7 @@ def kinds(**changes: object) -> list[str]:
 
 
 def sampled(records: list[int], used: list[tuple[int, int]]) -> FileSampling:
-    """Return the sampling of files of so many records by (file, record), one per step."""
+    """Return the sampling of files of the given sizes by (file, record), one per step."""
     rows = [(step, file, record) for step, (file, record) in enumerate(used)]
     table = pa.table(dict(zip(SAMPLES.schema.names, zip(*rows, strict=True), strict=True)), schema=SAMPLES.schema)
     files = [DataFile(f"f{index}", count, 1) for index, count in enumerate(records)]

@@ -280,7 +280,7 @@ def test_a_wait_that_the_trace_does_not_explain_blames_nobody():
     assert blame(pipeline(*with_map(name="Map", self_ms=600), blamed=2, unseen_ms=80)) == Blame()
 
 
-def modelled(
+def modeled(
     map_work_ms: float,
     parallelism: float | None,
     load: JobLoad = SLEEPING,
@@ -314,19 +314,19 @@ def modelled(
 def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
     pool_of_two, pool_of_eight = replace(SLEEPING, pool_threads=2), replace(SLEEPING, pool_threads=8)
     # steps of 50 ms: 100 ms of work on two threads fill them, though eight calls are allowed
-    assert modelled(100, 8.0, pool_of_two).cause == "pool-bound"
-    assert modelled(100, 2.0, pool_of_eight).cause == "under-parallel"
-    assert modelled(0.5, 1.0, pool_of_eight, reader_ms=40).cause == "source"
-    assert modelled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
+    assert modeled(100, 8.0, pool_of_two).cause == "pool-bound"
+    assert modeled(100, 2.0, pool_of_eight).cause == "under-parallel"
+    assert modeled(0.5, 1.0, pool_of_eight, reader_ms=40).cause == "source"
+    assert modeled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
 
 
 def test_a_prefetch_that_lost_its_core_to_others_is_not_to_blame():
-    found = modelled(20, 2.0, replace(SLEEPING, pool_threads=8), prefetch_ms=30)
+    found = modeled(20, 2.0, replace(SLEEPING, pool_threads=8), prefetch_ms=30)
     assert (found.stage, found.cause) == ("ParallelMapV2", "under-parallel")
 
 
 def test_stages_of_far_less_work_than_the_wait_are_not_to_blame():
-    assert modelled(0.5, 1.0, replace(SLEEPING, pool_threads=8)) == Blame()
+    assert modeled(0.5, 1.0, replace(SLEEPING, pool_threads=8)) == Blame()
 
 
 def test_without_stages_only_the_calibration_speaks():

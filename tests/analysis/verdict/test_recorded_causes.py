@@ -20,6 +20,7 @@ def two_hosts() -> Diagnosis:
     return diagnose(RECORDED / "two_hosts")
 
 
+@pytest.mark.slow
 def test_deserialize_sparse_is_named_in_the_gaps_between_the_steps():
     found = diagnose(RECORDED / "sparse_mirrored.xplane.pb.gz").idle_gaps
     assert isinstance(found, IdleGaps)

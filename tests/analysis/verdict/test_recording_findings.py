@@ -57,6 +57,7 @@ def test_launches_without_device_events_are_no_missing_plane_but_where_the_profi
     assert "device-plane-missing" in launching(XSpace().complain(error=PRIVILEGE), tmp_path / "refused")
 
 
+@pytest.mark.slow
 def test_a_run_on_a_gpu_of_which_nothing_was_recorded_lacks_its_plane(tmp_path: Path):
     folder = write_run(tmp_path / "run")
     assert "device-plane-missing" not in kinds(folder.path)

@@ -16,9 +16,9 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
-from pipeline_lab.analysis.verdict.losses import Losses, classify, measure_losses
+from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
 from pipeline_lab.analysis.verdict.verdict import Confidence, Verdict
-from pipeline_lab.analysis.verdict.verdict_rules import judge
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.units import format_duration
@@ -50,7 +50,7 @@ def divided(**percent: int) -> StepBreakdown:
 
 def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
     changes = {"tf_data": NO_PIPELINE, "live_model": NO_PIPELINE, **changes}
-    return judge(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
+    return reach_verdict(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_wait_the_step_and_the_share_of_the_sentence_agree_where_steps_diffe
     job = replace(
         results.job_steps(), count=4, median_ns=10e6, total_ns=100 * results.MS, wait_total_ns=60 * results.MS
     )
-    untraced = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=job))
+    untraced = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=job))
     assert untraced.sentence.startswith("The job is input-bound: 15 ms of each 25 ms step (60 %) is")
 
 
@@ -282,6 +282,44 @@ def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
     assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
 
 
+def test_launching_that_takes_longer_beside_the_pipeline_is_contention_and_the_device_keeps_its_share():
+    # alone the step takes 29 ms, 25 of them on the device; beside the pipeline 39, and it waits for nothing
+    unhurried = in_windows(waiting=0, calling=0)
+    ran, slow = Calibration(29e6, 13e6, 39e6), divided(dispatch=36, device_compute=64)
+    verdict = judged(slow, ran, job_steps=all_steps(0), input_stalls=unhurried)
+    assert verdict.verdict_class is VerdictClass.HOST_CONTENTION
+    assert verdict.lost_percent == pytest.approx(100 * 10 / 39, abs=0.1)
+    assert verdict.step is not None
+    assert verdict.step.busy_percent == pytest.approx(64)
+    light = judged(slow, replace(ran, pipeline_only_ns=2e6), job_steps=all_steps(0), input_stalls=unhurried)
+    assert light.verdict_class is VerdictClass.DISPATCH_BOUND  # 2 ms explain no more than 2
+    assert light.lost_percent == pytest.approx(36 - 100 * 2 / 39, abs=0.1)
+
+
+def slower_while_recorded(recorded_ms: float, plain_ms: float) -> JobSteps:
+    """Return steps of a job that wait for nothing."""
+    job = results.job_steps()
+    step_ns = np.where(tables.bools(job.table, "profiled"), recorded_ms, plain_ms) * results.MS
+    table = tables.replace_column(job.table, "step_ns", step_ns.astype(np.int64))
+    table = tables.replace_column(table, "wait_ns", np.zeros_like(table.column("step").to_numpy()))
+    measured = step_ns[~tables.bools(table, "warmup")]
+    return replace(job, table=table, total_ns=int(measured.sum()), wait_total_ns=0)
+
+
+def test_what_the_profiler_adds_to_the_launch_of_ops_is_not_the_jobs():
+    # of 50 ms that a recorded step takes 30 are the device's; the others take 33
+    slow, job = divided(dispatch=40, device_compute=60), slower_while_recorded(50, 33)
+    unhurried = in_windows(waiting=0, calling=0)
+    assert judged(slow, job_steps=job, input_stalls=unhurried).sentence.startswith(
+        "Input is not the limit: the device is busy for 90.9 % of each 33 ms step"
+    )
+    tiny = judged(divided(dispatch=80, device_compute=20), job_steps=job, input_stalls=unhurried)
+    assert tiny.verdict_class is VerdictClass.DISPATCH_BOUND
+    assert "for 23 ms of each 33 ms step (69.7 %)" in tiny.sentence
+    on_the_host = judged(divided(dispatch=40, host_compute=60), job_steps=job, input_stalls=unhurried)
+    assert on_the_host.lost_percent == pytest.approx(40)  # there the profiler takes from the step's own ops too
+
+
 def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
     slow = divided(host_compute=40, dispatch=60)
     assert judged(slow, Calibration(10e6, 38e6, 50e6)).confidence is Confidence.MEDIUM
@@ -325,13 +363,20 @@ def test_the_pipeline_alone_is_forgotten_where_it_has_changed(
 
 def test_without_traced_steps_the_jobs_own_waits_speak():
     missing = Unavailable("No window.")
-    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing))
+    verdict = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing))
     assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
+
+
+def no_waits_recorded() -> JobSteps:
+    """Return steps that wait, but for the recorded ones."""
+    job = results.job_steps()
+    waits = np.where(tables.bools(job.table, "profiled"), 0, tables.ints(job.table, "wait_ns"))
+    return replace(job, table=tables.replace_column(job.table, "wait_ns", waits))
 
 
 def test_where_windows_miss_the_beginnings_of_epochs_all_steps_give_the_number() -> None:
     """Shuffle buffers fill between the windows: the steps in them wait for 10 %, all steps for 64 %."""
-    job = replace(results.job_steps(), total_ns=195 * 75 * results.MS, wait_total_ns=195 * 48 * results.MS)
+    job = replace(no_waits_recorded(), total_ns=195 * 75 * results.MS, wait_total_ns=195 * 48 * results.MS)
     stalls = replace(results.input_stalls(), wait_ns=40 * 5 * results.MS, exposed_ns=40 * 5 * results.MS)
     part = divided(input_wait=10, device_compute=90)
     verdict = judged(part, job_steps=job, input_stalls=stalls)
@@ -340,9 +385,21 @@ def test_where_windows_miss_the_beginnings_of_epochs_all_steps_give_the_number()
     assert verdict.sentence.startswith("The job is input-bound: 48 ms of each 75 ms step (64 %)")
 
 
+def test_calls_for_a_batch_that_are_filled_with_ops_are_no_wait_in_windows_that_are_a_fair_sample() -> None:
+    """A distributed iterator that unpacks sparse tensors: its calls take 60 % of all steps, recorded or not; tf.data 2 %."""
+    job, stalls = results.job_steps(), in_windows(waiting=2, calling=2)
+    assert job.wait_percent == pytest.approx(60, abs=2)
+    verdict = judged(divided(input_wait=2, dispatch=90, device_compute=8), job_steps=job, input_stalls=stalls)
+    assert verdict.verdict_class is VerdictClass.DISPATCH_BOUND
+    verdict = judged(
+        divided(input_wait=2, dispatch=90, device_compute=8), job_steps=no_waits_recorded(), input_stalls=stalls
+    )
+    assert verdict.verdict_class is VerdictClass.INPUT_BOUND
+
+
 def test_without_any_steps_nothing_is_claimed():
     missing = Unavailable("No steps in this trace: record more.")
-    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=missing))
+    verdict = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=missing))
     assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.UNKNOWN, Confidence.LOW)
     assert "No steps in this trace" in verdict.sentence
 
@@ -368,7 +425,7 @@ CALIBRATED = Calibration(20e6, 49e6, 50e6)
 )
 def test_every_weakness_lowers_the_confidence(changes: dict[str, object], expected: Confidence):
     whole: Diagnosis = results.diagnosis(**{"step_breakdown": STRONG, "calibration": CALIBRATED, **changes})
-    assert judge(whole).confidence is expected
+    assert reach_verdict(whole).confidence is expected
 
 
 def test_a_narrow_margin_lowers_the_confidence():
@@ -379,7 +436,7 @@ def test_a_narrow_margin_lowers_the_confidence():
 
 def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
     shares = {VerdictClass.INPUT_BOUND: 18.0, VerdictClass.DISPATCH_BOUND: 19.0, VerdictClass.IDLE_OTHER: 19.0}
-    assert classify(Losses(shares, 1e6, Busy.DEVICE)) is VerdictClass.INPUT_BOUND
+    assert choose_class(Losses(shares, 1e6, Busy.DEVICE)) is VerdictClass.INPUT_BOUND
 
 
 def test_several_steps_per_execution_are_judged_by_the_training_step():

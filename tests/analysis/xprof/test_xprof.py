@@ -40,6 +40,7 @@ def reason_of(answer: XprofAnswer | Unavailable) -> str:
     return answer.reason
 
 
+@pytest.mark.slow
 def test_a_cpu_trace_is_read_as_xprof_reads_it(tmp_path: Path) -> None:
     answer = answer_of(write_cpu_trace(tmp_path / "h.xplane.pb"))
     assert (answer.hardware, answer.steps, answer.step_ns, answer.input_ns) == ("CPU_ONLY", 4, MS, 300_000)
@@ -53,22 +54,26 @@ def test_a_cpu_trace_is_read_as_xprof_reads_it(tmp_path: Path) -> None:
     assert 0 < answer.tool_seconds["overview_page"] < answer.seconds
 
 
+@pytest.mark.slow
 def test_xprof_counts_transfers_as_waiting(tmp_path: Path) -> None:
     answer = answer_of(write_cpu_trace(tmp_path / "h.xplane.pb", send_us=50))
     assert answer.input_percent == pytest.approx(35.0)
 
 
+@pytest.mark.slow
 def test_xprof_loses_the_steps_of_a_loop(tmp_path: Path) -> None:
     answer = answer_of(write_cpu_trace(tmp_path / "h.xplane.pb", loop=True))
     assert (answer.steps, answer.step_ns, answer.input_ns, answer.input_percent) == (0, None, None, None)
     assert "No step marker observed" in answer.warnings[0]
 
 
+@pytest.mark.slow
 def test_xprof_lays_the_steps_of_two_windows_over_each_other(tmp_path: Path) -> None:
     windows = [write_cpu_trace(tmp_path / f"w{k}" / "h.xplane.pb", 3 + 2 * k, first=100 * k) for k in range(2)]
     assert answer_of(*windows).steps < 3 + 5
 
 
+@pytest.mark.slow
 def test_nothing_is_left_beside_the_trace(tmp_path: Path) -> None:
     path = write_cpu_trace(tmp_path / "h.xplane.pb")
     (tmp_path / "ALL_HOSTS.op_stats_v2.pb").write_bytes(b"an old cache that says something else")
@@ -86,6 +91,7 @@ def test_xprof_reports_no_input_where_there_is_a_gpu(reference_traces: Path) -> 
     assert "POTENTIALLY input-bound" in answer.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.reference_traces
 def test_a_tpu_trace_without_steps(reference_traces: Path) -> None:
     (path,) = (reference_traces / "P7-tpu-inference").rglob("*.xplane.pb")
@@ -93,6 +99,7 @@ def test_a_tpu_trace_without_steps(reference_traces: Path) -> None:
     assert (answer.hardware, answer.steps, answer.input_percent) == ("TPU", 0, None)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_gets_no_answer(tmp_path: Path) -> None:
     path = write_cpu_trace(tmp_path / "h.xplane.pb")
     path.write_bytes(path.read_bytes()[:-1])
@@ -105,6 +112,7 @@ def test_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gave no answer within 0 s" in reason_of(ask_xprof([path], XprofLimits(seconds=0)))
 
 
+@pytest.mark.slow
 def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     greedy = "import time; kept = bytearray(200_000_000); time.sleep(60)"
     monkeypatch.setattr(xprof, "_command", lambda *_: [sys.executable, "-c", greedy])

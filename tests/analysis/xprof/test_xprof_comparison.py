@@ -270,6 +270,7 @@ def test_a_loop_inside_tf_data_is_none_of_the_steps(tmp_path: Path) -> None:
     assert find_facts([read_xplane(space.write(tmp_path / "a.xplane.pb"))]).loop == ""
 
 
+@pytest.mark.slow
 def test_a_plain_cpu_trace_side_by_side(tmp_path: Path) -> None:
     found = side_by_side(write_steps(tmp_path / "a.xplane.pb"))
     for quantity in ("steps", "step time (mean)", "input wait per step (mean)", "input share of the steps"):
@@ -278,12 +279,14 @@ def test_a_plain_cpu_trace_side_by_side(tmp_path: Path) -> None:
     assert "no tf.data bottleneck tool" in found["tf.data stage at fault"].reasons[0]
 
 
+@pytest.mark.slow
 def test_transfers_side_by_side(tmp_path: Path) -> None:
     row = side_by_side(write_steps(tmp_path / "a.xplane.pb", send=True))["input wait per step (mean)"]
     assert (row.ours, row.xprof) == ("300 µs", "350 µs")
     assert "IteratorGetNext/_3:_Send" in row.reasons[0]
 
 
+@pytest.mark.slow
 def test_a_gpu_side_by_side(tmp_path: Path) -> None:
     found = side_by_side(write_steps(tmp_path / "a.xplane.pb", gpu=True))
     wait, length = found["input wait per step (mean)"], found["step time (mean)"]
@@ -294,6 +297,7 @@ def test_a_gpu_side_by_side(tmp_path: Path) -> None:
     assert "NOT input-bound" in found["verdict"].xprof
 
 
+@pytest.mark.slow
 def test_a_loop_side_by_side(tmp_path: Path) -> None:
     found = side_by_side(write_steps(tmp_path / "a.xplane.pb", loop=True))
     assert (found["steps"].xprof, found["step time (mean)"].xprof) == ("none", "not measured")

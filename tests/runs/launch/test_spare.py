@@ -13,7 +13,14 @@ import pytest
 from pipeline_lab.runs.launch import spare
 from pipeline_lab.runs.launch.launcher import wait
 from pipeline_lab.runs.launch.queue import QueueTurn
-from pipeline_lab.runs.launch.spare import Request, ensure_spare, fingerprint, hand_over, short_address, socket_path
+from pipeline_lab.runs.launch.spare import (
+    Request,
+    ensure_spare,
+    fingerprint_environment,
+    hand_over,
+    short_address,
+    socket_path,
+)
 from pipeline_lab.runs.record import Process, RunState
 from pipeline_lab.runs.run_folder import read_record
 from tests.support.lab import Lab, notes
@@ -173,11 +180,11 @@ def test_a_deep_folder_has_a_short_socket_address(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_ignores_what_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint()
+    before = fingerprint_environment()
     monkeypatch.setenv("COLUMNS", "123")
-    assert fingerprint() == before
+    assert fingerprint_environment() == before
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/x")
-    assert fingerprint() != before
+    assert fingerprint_environment() != before
 
 
 def test_requests_survive_the_wire() -> None:
@@ -187,7 +194,10 @@ def test_requests_survive_the_wire() -> None:
 
 def test_a_spare_waits_in_the_queue_like_everybody(lab: Lab, owner: Process) -> None:
     start_spare(lab, owner)
-    until(lambda: spare._ask(Request(fingerprint())) == "warm", "it no longer leaves when a measurement starts")
+    until(
+        lambda: spare._ask(Request(fingerprint_environment())) == "warm",
+        "it no longer leaves when a measurement starts",
+    )
     with closing(QueueTurn("earlier")) as earlier:
         folder = lab.launch("done")
         until(lambda: read_record(folder).status.supervisor is not None, "the spare has it")

@@ -44,9 +44,9 @@ supervise(folder, MeasurementLock(), grace_s=float(sys.argv[2]))
 
 
 @contextmanager
-def supervised(lab: Lab, behaviour: str, grace_s: float) -> Iterator[tuple[RunFolder, int]]:
+def supervised(lab: Lab, behavior: str, grace_s: float) -> Iterator[tuple[RunFolder, int]]:
     """Supervise a worker that has so long to stop once it is asked to; yield the run and the worker's pid once it works."""
-    folder = lab.store.create(options_for(behaviour), "")
+    folder = lab.store.create(options_for(behavior), "")
     with subprocess.Popen([sys.executable, "-c", SUPERVISE, str(folder.path), str(grace_s)]):
         yield folder, lab.wait_until_working(folder)
 
@@ -83,15 +83,15 @@ def test_the_workers_own_sentence_is_the_reason(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "exit_code", "words"),
+    ("behavior", "exit_code", "words"),
     [
         ("crash", 3, "exit code 3 after “ValueError: shapes (3,) and (4,) do not match”; see worker.log"),
         ("abort", -signal.SIGSEGV, "crashed (SIGSEGV); see worker.log in the run folder"),
         ("no-room", 1, "The disk that holds the run is full; free some space"),
     ],
 )
-def test_a_death_without_a_word_is_explained(lab: Lab, behaviour: str, exit_code: int, words: str) -> None:
-    record = wait(lab.launch(behaviour))
+def test_a_death_without_a_word_is_explained(lab: Lab, behavior: str, exit_code: int, words: str) -> None:
+    record = wait(lab.launch(behavior))
 
     assert (record.status.state, record.status.exit_code) == (RunState.FAILED, exit_code)
     assert words in record.status.reason
@@ -232,6 +232,7 @@ def test_the_source_of_the_run_is_the_rendered_one(lab: Lab) -> None:
     assert json.loads(options_for("done").to_json()) == record.options
 
 
+@pytest.mark.slow
 def test_the_supervisor_starts_without_pydantic_pyarrow_and_tensorflow() -> None:
     program = (
         "import sys, pipeline_lab.runs.launch.spare;"

@@ -121,6 +121,7 @@ def test_the_overview_page_adds_hosts_and_devices() -> None:
     assert profile.steps.count == 1
 
 
+@pytest.mark.slow
 def test_stages_are_bounded() -> None:
     stage = chunk(1, b"Iterator::Map") + number(2, 3) + double(3, 2.0) + double(5, 1.5) + chunk(7, b"Preprocessing")
     stages = read(analysis(extra=chunk(6, stage) * (MAX_STAGES + 1))).stages
@@ -250,6 +251,7 @@ def test_the_overview_layout_is_that_of_the_published_classes() -> None:
 SOUND = chunk(2, analysis(generic_step(1, 10, 4), generic_step(2, 12, 5), extra=chunk(7, chunk(3, b"next"))))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_damage_gives_a_profile_or_a_sentence(data: st.DataObject) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.legacy.local_trace import read_legacy_bytes
 from pipeline_lab.trace.schema import Line, Trace
-from pipeline_lab.trace.sources import open_trace
+from pipeline_lab.trace.sources import read_trace
 from tests.support.xspace import chunk, number
 
 PS_PER_US = 1_000_000
@@ -155,7 +155,7 @@ def test_an_event_from_before_the_session_has_a_negative_start() -> None:
     assert (line.start_ns.tolist(), line.duration_ns.tolist()) == ([-3_000], [5_000])
 
 
-def test_neighbours_in_picoseconds_stay_neighbours() -> None:
+def test_neighbors_in_picoseconds_stay_neighbors() -> None:
     parts = [number(9, start) + number(10, length) for start, length in ((0, 1_500), (1_500, 1_500))]
     line = only_line(read(b"".join(chunk(4, chunk(3, b"a") + part) for part in parts)), "/host:CPU")
     assert (line.start_ns + line.duration_ns).tolist() == [line.start_ns[1], 3]
@@ -173,7 +173,7 @@ def test_the_host_is_in_the_file_name_unless_it_is_local() -> None:
 def test_a_file_is_mapped(tmp_path: Path) -> None:
     path = tmp_path / "local.trace"
     path.write_bytes(event("a", 0, 1))
-    trace = open_trace(path)
+    trace = read_trace(path)
     assert (trace.event_count, trace.size_bytes) == (1, path.stat().st_size)
 
 
@@ -186,12 +186,13 @@ def test_what_is_no_trace_gets_a_sentence(content: bytes) -> None:
 def test_an_empty_file_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "local.trace").touch()
     with pytest.raises(TraceReadError, match="is empty"):
-        open_trace(tmp_path / "local.trace")
+        read_trace(tmp_path / "local.trace")
 
 
 SOUND = [event(f"op{k}", 10 * k, 5, label=f"id={k}") for k in range(6)]
 
 
+@pytest.mark.slow
 def test_a_truncated_file_keeps_what_came_before() -> None:
     content = b"".join(SOUND)[:-3]
     trace = read(content)
@@ -201,6 +202,7 @@ def test_a_truncated_file_keeps_what_came_before() -> None:
     assert f"byte {len(content) - len(SOUND[5]) + 3}" in trace.salvage.reason
 
 
+@pytest.mark.slow
 def test_zeros_in_the_middle_cost_the_events_under_them() -> None:
     content = bytearray(b"".join(SOUND))
     begin = len(SOUND[0]) + len(SOUND[1])
@@ -228,6 +230,7 @@ def test_two_files_in_one_are_one_trace() -> None:
     assert [line.name for line in plane.lines] == ["python", "worker"]
 
 
+@pytest.mark.slow
 def test_a_hostile_file_is_refused_before_memory_is_taken() -> None:
     lines = b"".join(chunk(4, number(2, k) + chunk(3, b"a")) for k in range(60_000))
     with pytest.raises(TraceReadError, match="more threads than a profiler writes into a file of its size"):
@@ -255,6 +258,7 @@ FULL = device(HOST, "/host:CPU", python=1) + device(1, "/device:GPU:0/stream:13"
 FULL += event("MatMul", 1, 2, on=(1, 0), label="sgemm regs:1")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_damage_anywhere_gives_a_trace_or_a_sentence(data: st.DataObject) -> None:
@@ -285,6 +289,7 @@ def test_noise_is_refused_or_read(content: bytes) -> None:
         return
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, len(SOUND) - 1), st.binary(min_size=1, max_size=40))
 def test_noise_between_events_costs_no_sound_event_before_it(at: int, noise: bytes) -> None:
@@ -292,6 +297,7 @@ def test_noise_between_events_costs_no_sound_event_before_it(at: int, noise: byt
     assert kept[: at + 1] == [f"op{k}" for k in range(at + 1)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

@@ -46,6 +46,7 @@ def test_reading_by_shape_finds_what_reading_by_structure_finds() -> None:
     assert_same_by_shape(SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.reference_traces
 def test_reading_by_shape_finds_everything_in_reference_captures(reference_traces: Path) -> None:
     for path in sorted(reference_traces.glob("*/plugins/profile/run/*.xplane.pb")):

@@ -49,6 +49,7 @@ def in_disorder(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterat
     return iter(done)
 
 
+@pytest.mark.slow
 def test_the_order_in_which_traces_come_back_changes_nothing(tmp_path: Path):
     log = write_hosts(tmp_path)
     told_progress: list[tuple[int, int]] = []
@@ -65,6 +66,7 @@ def test_processes_read_the_traces_of_many_hosts_to_the_same_diagnosis(tmp_path:
     assert told(diagnose(log, spread=executor.spread)) == told(diagnose(log))
 
 
+@pytest.mark.slow
 def test_a_task_whose_process_is_killed_is_done_again_and_those_that_wait_lose_no_attempt(tmp_path: Path):
     """Each of three is lost once; the last one waits while the pool breaks for the two before it."""
     executor = LocalExecutor(RunStore(tmp_path / "store"), workers=1)
@@ -72,12 +74,14 @@ def test_a_task_whose_process_is_killed_is_done_again_and_those_that_wait_lose_n
     assert dict(found) == {0: "one", 1: "two", 2: "three"}
 
 
+@pytest.mark.slow
 def test_a_task_that_is_always_lost_ends_with_the_reason(tmp_path: Path):
     executor = LocalExecutor(RunStore(tmp_path / "store"), workers=1)
     with pytest.raises(RunFailedError, match="was lost 3 times with the process or machine"):
         dict(executor.spread(leave, [1]))
 
 
+@pytest.mark.slow
 def test_nobody_is_connected_to_while_there_is_nothing_to_do(tmp_path: Path):
     store = RunStore(tmp_path / "store")
     assert dict(spread_over("nonsense", store)(len, [])) == {}

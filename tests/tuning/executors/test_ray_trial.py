@@ -45,6 +45,7 @@ def test_shares_of_the_cores_do_not_overlap():
     assert share_of([3], 1, 2) == [3]
 
 
+@pytest.mark.slow
 def test_a_share_of_a_machine_has_its_own_cores_and_its_own_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The measurement lock of the whole machine is held by somebody else; the share does not wait for it."""
     worker = Path(__file__).parents[2] / "support" / "sharing_worker.py"

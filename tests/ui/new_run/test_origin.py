@@ -28,6 +28,7 @@ def test_what_is_packed_comes_back_and_fits_a_link(document):
     assert set(word) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
+@pytest.mark.slow
 @given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_anything_else_is_one_sentence(word):
     with contextlib.suppress(OptionsError):

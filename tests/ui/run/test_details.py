@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, XprofDifference
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
@@ -53,13 +53,13 @@ def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
 @pytest.mark.usefixtures("diagnosis")
 def test_a_saved_answer_is_shown_at_once(open_page, run_store):
     folder = make_run(run_store)
-    SavedDiagnosis(folder.path).save_beside(CROSS_CHECK, CHECK, fingerprint(folder.path))
+    SavedDiagnosis(folder.path).save_beside(CROSS_CHECK, CHECK, fingerprint_inputs(folder.path))
     app = open_page("run", run=folder.id, section=SECTION)
     assert not app.exception
     table = app.table[0].value
     assert list(table["Quantity"]) == ["steps", "verdict"]
     assert list(table["Why they differ"]) == [r"A \*loop\* runs inside the steps\.", "–"]
-    assert any("1.5 s" in one.value for one in app.caption)
+    assert "1.5 s" in texts(app)
 
 
 @pytest.mark.usefixtures("diagnosis")
@@ -77,7 +77,7 @@ def test_an_attempt_that_failed_says_why_and_can_be_repeated(open_page, run_stor
 def test_the_answer_goes_stale_with_the_traces(run_store):
     folder = make_run(run_store)
     place = SavedDiagnosis(folder.path)
-    place.save_beside(CROSS_CHECK, CHECK, fingerprint(folder.path))
+    place.save_beside(CROSS_CHECK, CHECK, fingerprint_inputs(folder.path))
     assert place.load_beside(CROSS_CHECK, CrossCheck) == CHECK
     folder.window("w").mkdir(parents=True)
     (folder.window("w") / "h.xplane.pb").write_bytes(b"new")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.tuning.script_result import write_fix_command
+from pipeline_lab.tuning.script.script_result import write_fix_command
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,19 @@ from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.figures.theme import caption_of
 from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.runs.race_standings import Rounds, read_rounds
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import Rounds, read_rounds
 from pipeline_lab.ui.new_run.origin import read_origin
-from pipeline_lab.ui.run.live import summarise
+from pipeline_lab.ui.run.live import summarize
 from pipeline_lab.ui.run.race_view import standing_table
 from pipeline_lab.ui.shared import analyses
 from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.races import WORDS
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race
-from tests.ui.conftest import live_charts, texts
+from tests.ui.conftest import charts, said, texts
 
 TRACE = Path(__file__).parents[2] / "data" / "python_between_steps.xplane.pb"
 THREE = RaceOptions(name="three", arms=(BASELINE.options, OPTIMISED.options, BASELINE.options))
@@ -57,7 +57,7 @@ def test_the_app_reads_no_window_of_an_arm_itself(open_page, run_store, monkeypa
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert set(asked) == {window}
-    assert not app.get("plotly_chart"), "until another process has read the window"
+    assert not charts(app), "until another process has read the window"
     diagnose_saved(window)
     assert "input wait" in texts(app.run()) or "Python" in texts(app)
 
@@ -70,8 +70,7 @@ def test_a_race_says_its_answer_its_numbers_and_its_charts(open_page, run_store)
     assert app.header[0].value.startswith("optimised is faster than baseline\\: its step takes 19")
     assert "**Candidates**" in texts(app)
     assert "**Arms**" in texts(app)
-    titles = [one.proto.spec for one in app.get("plotly_chart")]
-    assert len(titles) == 3, "the interval, the steps, and how the interval closed in"
+    assert len(charts(app)) == 3, "the interval, the steps, and how the interval closed in"
     assert not [one for one in app.button if one.label == "Copy into a new run"]
 
 
@@ -80,8 +79,8 @@ def test_a_working_race_shows_its_standing_and_can_be_stopped(open_page, run_sto
     set_state(folder, RunState.RUNNING)
     app = open_page("run", run=folder.id)
     assert not app.exception
-    assert "Racing: 16 rounds in 32 s of at most 10 min" in app.get("progress")[0].proto.text.replace("\\", "")
-    assert live_charts(app) == 1
+    assert "Racing: 16 rounds in 32 s of at most 10 min" in said(app.get("progress")[0].proto.text)
+    assert len(charts(app)) == 1
     assert "| optimised | faster |" in texts(app)
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
@@ -113,11 +112,12 @@ def test_a_race_cannot_fill_the_form(run_store):
 
 
 def test_progress_counts_rounds_and_names_those_left_out():
-    progress = summarise([RaceEvent(10, 9, 45, 30.0, 100.0, [])])
+    progress = summarize([RaceEvent(10, 9, 45, 30.0, 100.0, [])])
     assert progress.text.startswith("Racing: 10 rounds (1 disturbed and left out)")
     assert progress.fraction == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_intervals_close_in_look_by_look(run_store):
     folder = make_watched_race(run_store, options=THREE)
     events = [event for event in read_events(folder.events) if isinstance(event, RaceEvent)]
@@ -139,6 +139,7 @@ def test_each_round_is_a_dot_from_the_first_one_on():
     assert "After 1 round optimised takes 25 % less time" in caption_of(first)
     figure = closing_intervals(rounds, [], WORDS)
     assert figure.layout.xaxis.range == (0.5, 3.5), "the axis ends where the data do"
+    assert (figure.layout.xaxis.tick0, figure.layout.xaxis.dtick) == (0, 1), "ticks stand at whole rounds"
     none = Rounds(np.zeros((0, 2)), np.zeros((0, 2)))
     assert isinstance(closing_intervals(none, [], WORDS), Unavailable)
 

@@ -11,7 +11,7 @@ from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.ui.new_run.origin import read_origin
 from tests.support.run_folders import make_run, set_state
 from tests.support.worlds import make_search
-from tests.ui.conftest import live_charts, texts
+from tests.ui.conftest import charts, said, texts
 
 
 @pytest.fixture
@@ -38,13 +38,10 @@ def test_a_search_shows_its_winner_the_races_and_the_source(open_page, run_store
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert not app.error
-    assert (
-        app.header[0]
-        .value.replace("\\", "")
-        .startswith("“map calls 4, pool threads 4, prefetch 2” takes 76.3 % less time per step than the start")
-    )
+    answer = "“map calls 4, pool threads 4, prefetch 2” takes 76.3 % less time per step than the start"
+    assert said(app.header[0].value).startswith(answer)
     assert "**What was tried\\: time per step against start**" in texts(app)
-    assert len(app.get("plotly_chart")) == 4, "places, history, importance, frontier"
+    assert len(charts(app)) == 4, "places, history, importance, frontier"
     app.button(key="tune-winner").click().run()
     assert not app.exception
     assert read_origin(f"run:{folder.id}", run_store) == read_tuning(folder).winner
@@ -57,7 +54,7 @@ def test_a_working_search_shows_what_was_tried_and_can_be_stopped(open_page, run
     assert not app.exception
     assert "20 s of 10 min 00 s spent on 2 runs and races." in texts(app)
     assert "Of 36 configurations" in texts(app)
-    assert live_charts(app) == 2, "how it went, and the places so far"
+    assert len(charts(app)) == 2, "how it went, and the places so far"
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
 
@@ -77,6 +74,7 @@ def test_a_choice_of_the_model_that_was_not_raced_is_shown_with_the_race_to_past
     assert not app.exception
     assert "is only the model's choice: it did not race" in app.header[0].value.replace("\\", "")
     assert read_tuning(folder).race_command in texts(app)
+    assert texts(app).count("Nothing was raced; with a larger budget") == 1, "in the tab, not above it"
     assert app.button(key="tune-winner").label == "Open the model's choice in the form"
 
 

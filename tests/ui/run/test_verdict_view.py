@@ -10,7 +10,7 @@ from pipeline_lab.ui.run.verdict_view import basis
 from pipeline_lab.ui.shared import analyses
 from tests.support import results
 from tests.support.run_folders import make_run
-from tests.ui.conftest import texts
+from tests.ui.conftest import said, texts
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def suggesting(*suggestions: Suggestion) -> Diagnosis:
 
 def test_without_steps_the_answer_shows_when_the_device_worked(open_diagnosis):
     app = open_diagnosis(results.diagnosis(step_breakdown=Unavailable("no steps")))
-    first = app.get("plotly_chart")[0].proto
+    first, *_ = (one.proto for one in app.get("bidi_component"))
     assert "verdict-device-timeline" in first.id
 
 
@@ -58,7 +58,7 @@ def test_a_log_lists_no_number_that_only_runs_have(open_diagnosis):
 def test_what_to_try_first_is_a_button_that_leads_to_the_change(open_diagnosis):
     change = Suggestion("Add prefetch; or more.", "Nothing overlaps.", 25.0, options={"name": "a"})
     app = open_diagnosis(suggesting(change))
-    label = app.button(key="try-suggestions").label.replace("\\", "")
+    label = said(app.button(key="try-suggestions").label)
     assert label == "Try first: Add prefetch (predicted: step 25 % shorter)"
     assert "Nothing overlaps" in texts(app), "the reason is folded, and there"
     app.button(key="try-suggestions").click().run()

@@ -14,12 +14,12 @@ from pipeline_lab.ui.shared import analyses
 from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run, make_watched_run
 from tests.support.races import PlantedArm, make_race
-from tests.ui.conftest import run_function, texts
+from tests.ui.conftest import run_function, said, texts
 
 
 def written(app) -> str:
     """Return what people read, Markdown's escapes taken out."""
-    return texts(app).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ")
+    return said(texts(app))
 
 
 @pytest.fixture

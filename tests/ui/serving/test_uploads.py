@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from starlette.applications import Starlette
 
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.serving import uploads
+from pipeline_lab.ui.serving import server, uploads
 from pipeline_lab.ui.serving.access import middleware
 from pipeline_lab.ui.serving.routes import ROUTES
 from tests.support.asgi import finish
@@ -245,3 +246,19 @@ def test_uploads_that_nobody_finishes_make_way(store):
     uploads._uploads[ids[0]].heard_s -= uploads.SILENT_S + 1
     assert finish(ask("POST", uploads.URL))[0] == 200
     assert not (store.arrivals / ids[0]).exists()
+
+
+def test_what_nobody_finished_goes_with_the_app(store):
+    put(begin(), "log.zip")
+    assert len(list(store.arrivals.iterdir())) == 1
+
+    async def serve_and_end():
+        async with server.lifespan(None):
+            pass
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        finish(serve_and_end())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not list(store.arrivals.iterdir())

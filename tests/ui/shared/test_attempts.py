@@ -45,6 +45,7 @@ def test_only_a_few_analyses_run_at_a_time_and_all_get_their_turn(monkeypatch: p
     assert len(at_work) == len(folders) + 1
 
 
+@pytest.mark.slow
 def test_an_analysis_that_cannot_be_started_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object, **__: object) -> None:
         raise OSError("no processes left")
@@ -57,6 +58,7 @@ def test_an_analysis_that_cannot_be_started_has_failed(monkeypatch: pytest.Monke
     assert not attempt.may_be_repeated
 
 
+@pytest.mark.slow
 def test_a_run_that_is_over_does_not_wait_for_the_process_that_followed_it_at_the_lowest_priority(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from pipeline_lab.workloads.registry import WORKLOADS
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 9999), min_size=1, max_size=50))
 def test_file_sizes_are_written_as_they_are_read(sizes):
     assert parse_file_sizes(write_file_sizes(sizes)) == tuple(sizes)

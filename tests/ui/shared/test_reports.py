@@ -26,6 +26,7 @@ def no_images(monkeypatch):
     monkeypatch.setattr(chart_images, "draw_images", draw_letters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)
 def test_a_race_comes_with_the_bytes_of_the_command_line(run_store, report_format):
     folder = make_watched_race(run_store, 8)

@@ -5,11 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.ui.shared.text import escape, prose, sentence
+from pipeline_lab.units import keep_together
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"])))
 def test_escaping_only_adds_backslashes(text):
-    assert re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escape(text)) == text
+    assert re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escape(text)) == keep_together(text)
 
 
 def test_markup_means_nothing():
@@ -43,3 +45,7 @@ def test_code_does_not_go_on_behind_its_line(end):
     shown = prose(f"`a{end}{end}[link](//elsewhere){end}{end}b`")
     assert "\n" not in shown
     assert "\r" not in shown
+
+
+def test_a_number_stays_with_its_unit_but_code_keeps_its_spaces():
+    assert prose("266 ms, `x % 3 s`") == "266\u00a0ms, `x % 3 s`"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.analysis.tf_data.iterator_places import place_of
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, PathShare
 from pipeline_lab.analysis.timeline.build import build_index
@@ -17,7 +17,7 @@ from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline, WrittenStage
 from pipeline_lab.ui.shared import analyses
-from pipeline_lab.ui.timeline.explain import explain
+from pipeline_lab.ui.timeline.explain import explain_event
 from pipeline_lab.ui.timeline.timeline_routes import ROUTES, url_of
 from tests.support import results
 from tests.support.asgi import ask
@@ -39,7 +39,7 @@ def opened(tmp_path, run_store, monkeypatch, timeline):
     window.mkdir(parents=True)
     write_trace(window / "host.xplane.pb")
     saved = SavedDiagnosis(folder.path)
-    inputs = fingerprint(folder.path)
+    inputs = fingerprint_inputs(folder.path)
     saved.save(timeline[1], inputs)
     saved.save_timeline(lambda made: build_index(folder.path, timeline[1], made), inputs)
     return folder, url_of(folder.id, saved.timeline.name)
@@ -113,7 +113,7 @@ def test_a_range_says_what_it_went_into(opened):
 
 def explained(timeline, text: str):
     index, diagnosis = timeline
-    return explain(index, diagnosis, pick(index, text))
+    return explain_event(index, diagnosis, pick(index, text))
 
 
 def test_a_gap_says_its_cause_its_parts_and_what_the_host_did(timeline):
@@ -145,19 +145,19 @@ def test_a_wait_and_its_gap_lead_to_what_caused_them(timeline):
     path = CriticalPath(40 * MS, 40 * MS, (PathShare(0, "DecodeJpeg", 40 * MS, 40 * MS),))
     known = replace(diagnosis, tf_data=replace(pipeline, stages=stages, critical_path=path))
     for place in (f"wait@{100 * MS}", f"gap@{90 * MS}"):
-        found = explain(index, known, pick(index, place))
+        found = explain_event(index, known, pick(index, place))
         said = dict(map(tuple, found["facts"]))["Waited for"]
         assert re.fullmatch(r"Map, DecodeJpeg: 20 ms \(.* %\), on tf_data_private_threadpool \(mostly Map\)", said)
         (cause,) = found["causes"]
-        assert explain(index, known, pick(index, cause["pick"]))["title"] == "map/decode:DecodeJpeg"
-    assert explain(index, known, pick(index, "step@0"))["causes"] == []
+        assert explain_event(index, known, pick(index, cause["pick"]))["title"] == "map/decode:DecodeJpeg"
+    assert explain_event(index, known, pick(index, "step@0"))["causes"] == []
     assert explained(timeline, f"wait@{100 * MS}")["causes"] == [], "its critical path does not tell"
 
 
 def test_a_step_and_an_event_say_how_long_where_and_what(timeline):
     assert explained(timeline, "step@0")["title"] == "Step 0, 100 ms"
     index, diagnosis = timeline
-    event = explain(index, diagnosis, pick(index, "1.1@6000000"))
+    event = explain_event(index, diagnosis, pick(index, "1.1@6000000"))
     facts = dict(map(tuple, event["facts"]))
     assert event["title"] == "map/decode:DecodeJpeg"
     assert facts["Lasts"] == "20 ms"
@@ -183,7 +183,7 @@ def test_a_stage_is_named_by_what_was_written_for_it(timeline):
         live_model=Unavailable("none"),
         written=WrittenPipeline((written,), 2),
     )
-    gap = explain(index, known, pick(index, f"gap@{90 * MS}"))
+    gap = explain_event(index, known, pick(index, f"gap@{90 * MS}"))
     assert "Iterator::Map · train.py:41 .map(load)" in [row["name"] for row in gap["meanwhile"]["rows"]]
 
 

@@ -12,7 +12,7 @@ from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.upload import upload_zone
 from tests.support import results
 from tests.support.xspace import XSpace
-from tests.ui.conftest import texts
+from tests.ui.conftest import said, texts
 
 TRACE = Path(__file__).parents[2] / "data" / "small_pipeline.xplane.pb"
 
@@ -225,4 +225,4 @@ def test_a_run_without_a_step_table_shows_its_verdict_while_it_goes_on(open_page
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "the results of its profile windows so far" in texts(app)
-    assert found.verdict.sentence in app.header[0].value.replace("\\", "")
+    assert found.verdict.sentence in said(app.header[0].value)

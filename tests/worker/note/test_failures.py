@@ -7,6 +7,7 @@ import pytest
 import pipeline_lab
 from pipeline_lab.errors import DataError, StoreError
 from pipeline_lab.runs.run_events import FailureEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note import failures
 from pipeline_lab.worker.note.failures import (
     DISK_FULL,
@@ -37,6 +38,13 @@ class ResourceExhaustedError(Exception):
     """Has the name of TensorFlow's class, which is what counts."""
 
 
+_BY_AUTOGRAPH = """in user code:
+
+    File "/home/me/train.py", line 76, in load_data  *
+        image = tf.io.read_file(image_path)
+
+    ValueError: Shape must be rank 0 but is rank 1 for {{node ReadFile}}ReadFile
+"""
 _IN_GRAPH = """Graph execution error:
 
 Detected at node a/Assert defined at (most recent call last):
@@ -82,6 +90,7 @@ _LABEL = "Received a label value of {} which is outside the valid range of"
             RuntimeError(_IN_GRAPH.format("assertion failed: [too large]")),
             "RuntimeError: assertion failed: [too large];",
         ),
+        (ValueError(_BY_AUTOGRAPH), "ValueError: Shape must be rank 0 but is rank 1 for ReadFile;"),
         (RuntimeError(_IN_GRAPH.format(_IN_DATA)), "RuntimeError: KeyError: 'label';"),
         (ResourceExhaustedError(_IN_GRAPH.format(_OOM)), "GPU:1 ran out of memory at a tensor of half [128, 56]:"),
         (ResourceExhaustedError(_OOM.replace("GPU:1", "CPU:0")), OUT_OF_MEMORY),
@@ -92,6 +101,14 @@ def test_an_error_becomes_one_sentence(error: Exception, sentence: str) -> None:
     assert sentence in text
     assert text.endswith(".")
     assert "\n" not in text
+
+
+def test_a_script_that_fills_its_gpu_is_told_so_with_its_line(tmp_path: Path) -> None:
+    in_graph = _IN_GRAPH.replace("/home/me", str(tmp_path)).format(_OOM)
+    assert explain_user_error(ResourceExhaustedError(in_graph), tmp_path, "The script") == (
+        "The script stopped at train.py, line 9: GPU:1 ran out of memory at a tensor of half [128, 56]: use a smaller batch, "
+        "smaller images or a lower precision."
+    )
 
 
 def test_a_full_disk_gives_up_the_reserve_so_that_the_reason_can_be_written(tmp_path: Path) -> None:
@@ -126,6 +143,11 @@ def test_code_beside_the_package_is_the_users_whatever_its_folder_is_called() ->
     assert below(str(home / f"{PACKAGE.name}_jobs" / "train.py"), home) == f"{PACKAGE.name}_jobs/train.py"
     assert below(str(home / f"{PACKAGE.name}.py"), home) == f"{PACKAGE.name}.py"
     assert not below(str(PACKAGE / "app.py"), home)
+
+
+def test_code_that_a_run_generated_is_nobodys_file(tmp_path: Path) -> None:
+    generated = RunFolder(tmp_path / "profiles" / "run").scratch / "__autograph_generated_file1.py"
+    assert not below(str(generated), tmp_path)
 
 
 def test_frozen_modules_are_nobodys_file() -> None:

@@ -115,6 +115,7 @@ def make_lane(tmp_path: Path) -> Iterator[MakeLane]:
         lane.recorder.close()
 
 
+@pytest.mark.slow
 def test_what_an_idle_arm_has_buffered_is_gone_before_its_block(make_lane: MakeLane) -> None:
     pipeline = Pipeline(depth=64)
     arm = make_lane(pipeline).arm
@@ -258,6 +259,7 @@ def _run(options: RaceOptions, lanes: list[Lane]) -> Job:
     return job
 
 
+@pytest.mark.slow
 def test_every_round_runs_every_arm_once_in_an_order_of_its_own(make_lane: MakeLane) -> None:
     job, options = _race(make_lane, pairs=6)
     rounds: dict[int, list[int]] = {}
@@ -271,6 +273,7 @@ def test_every_round_runs_every_arm_once_in_an_order_of_its_own(make_lane: MakeL
     ]
 
 
+@pytest.mark.slow
 def test_every_block_begins_right_after_a_rest(make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
     rest, run_block, find = Arm.rest, Arm.run_block, race.find_standings
@@ -287,7 +290,7 @@ def test_a_race_ends_with_its_time(make_lane: MakeLane) -> None:
     events = read_events(job.folder.events)
     assert len([event for event in events if isinstance(event, RaceEvent)]) == 1
     assert [event.sentence for event in events if isinstance(event, NoteEvent)] == [
-        "The time was up after 1 of 500 rounds; raise max_seconds for more."
+        "The time was up after 1 of 500 rounds; give the race more time for more."
     ]
 
 

@@ -106,3 +106,13 @@ def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callab
         ("train.py:9 batch_size=4", "changes how many examples a step trains on"),
     ):
         assert words in ask_tensorflow("race_script", text=LOOP, changes=[change], **SHORT)["failure"]
+
+
+def test_a_script_that_divides_its_batches_is_told_that_it_cannot_race(ask_tensorflow: Callable[..., Any]) -> None:
+    text = LOOP.replace(
+        "for batch in dataset:\n            step(batch)\n            batches.append(batch[0])",
+        "for batch in strategy.experimental_distribute_dataset(dataset):\n            step(batch.values[0])",
+    ).replace("weight =", 'strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])\n    weight =')
+    found = ask_tensorflow("race_script", text=text, changes=["prefetch"], **SHORT)
+    assert "divides its batches among replicas" in found["failure"]
+    assert "race it on one device, without a strategy" in found["failure"]

@@ -1,13 +1,15 @@
 """What the process with TensorFlow notes of loops inside of ``tf.function``, and what such loops compute with and without it."""
 
+import tempfile
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline_lab.capture.script import graph_loops, step_hooks
-from pipeline_lab.capture.script.step_notes import Note, Took
+from pipeline_lab.capture.script.step_notes import Note, Pass, Took
 
 WAIT_S, WORK_S = 0.02, 0.03
 BATCHES, EPOCHS = 4, 2
@@ -29,6 +31,45 @@ def time_graph_loops() -> dict[str, Any]:
     finally:
         step_hooks.leave(notes.append)
     return found
+
+
+def save_graph_loop() -> dict[str, Any]:
+    """Return what a saved loop and the one in memory compute, and whether the saved one holds anything of ours."""
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        graph_loops.hook_graph_loops()
+        module = tf.Module()
+
+        @tf.function
+        def add(count: Any) -> Any:
+            total = tf.constant(0, tf.int64)
+            for each in tf.data.Dataset.range(count).batch(2):
+                total += tf.reduce_sum(each)
+            return total
+
+        module.add = add
+        with tempfile.TemporaryDirectory() as folder:
+            traced = int(add(tf.constant(5, tf.int64)))
+            has_told = graph_loops.tell_steps()
+            tf.saved_model.save(module, folder, signatures=add.get_concrete_function(tf.TensorSpec([], tf.int64)))
+            loaded = tf.saved_model.load(folder)
+            saved = int(loaded.add(tf.constant(5, tf.int64)))
+            content = (Path(folder) / "saved_model.pb").read_bytes()
+        still_tells = int(add(tf.constant(5, tf.int64))) == traced and graph_loops.tell_steps()
+    finally:
+        step_hooks.leave(notes.append)
+    ours = [name for name in (b"pipeline_lab", b"Timestamp", b"Unstage", b"Stage") if name in content]
+    return {"results": [traced, saved], "told": [has_told, still_tells], "ours": [name.decode() for name in ours]}
+
+
+def take_gradients_beside_tracing() -> list[bool]:
+    """Return whether gradients of a thread without batches count for the traced pass, and for one begun elsewhere meanwhile."""
+    traced, other = Pass("traced", examples=1), Pass("other", examples=1)
+    with step_hooks.tracing(traced):
+        step_hooks._last = other  # as a batch on another thread does
+    step_hooks.note_gradients()
+    return [traced.has_gradients, other.has_gradients]
 
 
 def _run(make: Any) -> list[float]:

@@ -28,18 +28,19 @@ RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
 
 
 def note_made_datasets() -> dict[str, Any]:
-    before = {name: _look(name) for name in made_datasets.MADE}
-    fingerprints = {name: _fingerprint(name) for name in made_datasets.MADE}
+    before, fingerprints = _look_at_all()
     signatures, error = _signatures(), _error()
     note_new_iterators()
     note_new_datasets()
-    made = {name: {**_note(name), **_look(name)} for name in made_datasets.MADE}
+    noted = {name: _note(name) for name in made_datasets.MADE}
+    seen, fingerprints_noted = _look_at_all()
+    made = {name: {**noted[name], **seen[name]} for name in made_datasets.MADE}
     for name, (elements, kind) in ((name, each.values()) for name, each in before.items()):
         made[name] |= {"elements_before": elements, "kind_before": kind}
     return {
         "made": made,
         "fingerprints_before": fingerprints,
-        "fingerprints": {name: _fingerprint(name) for name in made_datasets.MADE},
+        "fingerprints": fingerprints_noted,
         "snapshots": len(list((made_datasets.FOLDER / "snapshot").iterdir())),
         "methods": [name for name, given in vars(tf.data.Dataset).items() if _makes_datasets(name, given)],
         "signatures_before": signatures,
@@ -63,16 +64,25 @@ def _makes_datasets(name: str, given: Any) -> bool:
     return not name.startswith("_") and "DatasetV2" in str(returns) and name != "apply"
 
 
-def _look(name: str) -> dict[str, Any]:
-    dataset = made_datasets.MADE[name][0]()
+def _look_at_all() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Make each dataset twice; return what the first one holds, and the fingerprint of both."""
+    seen, fingerprints = {}, {}
+    for name, (make, _) in made_datasets.MADE.items():
+        dataset = make()
+        seen[name] = _look(name, dataset)
+        fingerprints[name] = _fingerprint(name, dataset, make())
+    return seen, fingerprints
+
+
+def _look(name: str, dataset: Any) -> dict[str, Any]:
     elements = [str(element) for element in itertools.islice(dataset, 3)]
     kind = f"{type(dataset).__name__} {getattr(dataset, 'element_spec', '')}"
     return {"elements": len(elements) if name in RANDOM or "Dataset" in str(elements) else elements, "kind": kind}
 
 
-def _fingerprint(name: str) -> str:
+def _fingerprint(name: str, *made: Any) -> str:
     """Return what snapshots and tf.data's service know a dataset by; empty where it differs each time."""
-    found = {str(_read_fingerprint(made_datasets.MADE[name][0]())) for _ in range(2)}
+    found = {str(_read_fingerprint(dataset)) for dataset in made}
     return found.pop() if len(found) == 1 and name not in RANDOM else ""
 
 

@@ -56,3 +56,12 @@ def test_a_loop_on_several_devices_is_timed_once_for_all_of_them(found: dict[str
     (one,) = _passes(found["distributed"])
     assert [note["examples"] for note in one] == [2, 2, 2, 1, None]
     assert {note["trains"] for note in one} == {True}
+
+
+def test_a_saved_model_holds_no_clocks(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow("save_graph_loop")
+    assert found == {"results": [10, 10], "told": [True, True], "ours": []}
+
+
+def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("take_gradients_beside_tracing") == [False, True]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -67,3 +68,25 @@ def test_the_place_is_the_whole_expression_to_be_edited(sites: list[WrittenSite]
     assert lines[12][place.column :] == "dataset"
     assert lines[17].encode()[: place.end_column].decode().endswith(", 2)")
     assert sites[4].place.scope == "<lambda>"
+
+
+def test_a_call_is_one_place_however_often_it_has_run() -> None:
+    keys = set()
+
+    class Read:
+        def __iter__(self) -> Iterator[int]:
+            site = find_site(sys._getframe(1))
+            assert site is not None
+            keys.add(site.key)
+            return iter((1,))
+
+    def loop() -> None:
+        for _ in enumerate(Read()):
+            pass
+
+    for _ in range(50):  # Python writes shorter instructions for what runs often
+        loop()
+    assert len(keys) == 1
+    for _ in enumerate(Read()):
+        pass
+    assert len(keys) == 2, "another place has another key"

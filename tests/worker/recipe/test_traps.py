@@ -10,8 +10,8 @@ import pytest
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.samples import ProofOutcome
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning.fixing import Fix, Wishes, find_fix
-from pipeline_lab.tuning.proof import Prover, Script
+from pipeline_lab.tuning.script.fixing import Fix, Wishes, find_fix
+from pipeline_lab.tuning.script.proof import Prover, Script
 from tests.worker.recipe.trap_scripts import SCRIPTS
 
 pytestmark = pytest.mark.tensorflow
@@ -89,6 +89,26 @@ def test_a_generator_with_side_effects_is_not_cached(fix: FixScript) -> None:
     asked = fix("generator", "train.py:13 cache")
     assert asked.proof is not None
     assert asked.proof.outcome is ProofOutcome.DIFFERENT
+
+
+def test_small_elements_of_a_generator_are_handed_over_by_the_batch_and_stay_what_they_were(
+    fix: FixScript, ask_tensorflow: Callable[..., Any], tmp_path: Path
+) -> None:
+    found = fix("rows", "generator-batches")
+    assert proposed(found) == ["generator-batches"]
+    assert found.proof is not None
+    assert found.proof.outcome is ProofOutcome.EQUAL
+    assert found.proof.is_whole
+    assert "+ds = from_generator_in_batches(rows" in found.diff()
+    as_written, raced = ask_tensorflow("elements_as_raced", path=str(tmp_path / "train.py"), change="generator-batches")
+    assert as_written == raced
+    assert len(as_written) == 19
+
+
+def test_a_generator_that_others_read_on_from_is_not_read_ahead(fix: FixScript) -> None:
+    found = fix("shared-generator", "generator-batches")
+    assert not found.changes
+    assert left(found)["generator-batches"] == "Element 1 of pass 2 is another one."
 
 
 def test_a_seed_stays_where_it_is_and_its_draws_with_their_examples(fix: FixScript) -> None:

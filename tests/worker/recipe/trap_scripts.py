@@ -42,6 +42,27 @@ ds = ds.map(lambda number: number * 2)
 ds = ds.batch(4)
 """ + LOOP  # fmt: skip
 
+ROWS = HEAD + """
+def rows():
+    for number in range(150):
+        yield number, [number / 2, 1.0]
+
+
+signature = (tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.float32))
+ds = tf.data.Dataset.from_generator(rows, output_signature=signature).batch(8)
+""" + LOOP  # fmt: skip
+
+SHARED_GENERATOR = HEAD + """
+numbers = iter(range(10_000))  # each epoch goes on where the last one ended
+
+
+def following():
+    yield from numbers
+
+
+ds = tf.data.Dataset.from_generator(following, output_signature=tf.TensorSpec([], tf.int64)).take(32).batch(4)
+""" + LOOP  # fmt: skip
+
 SEEDED = HEAD + """
 tf.random.set_seed(7)
 
@@ -156,6 +177,8 @@ SCRIPTS = {
     "shuffled-batches": SHUFFLED_BATCHES,
     "stateful-filter": STATEFUL_FILTER,
     "generator": GENERATOR,
+    "rows": ROWS,
+    "shared-generator": SHARED_GENERATOR,
     "seeded": SEEDED,
     "read-twice": READ_TWICE,
     "one-by-one": ONE_BY_ONE,

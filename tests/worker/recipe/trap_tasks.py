@@ -3,16 +3,23 @@
 import contextlib
 import gc
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline_lab.capture.sample_script import answer
+from pipeline_lab.capture.script.live_iterators import note_new_iterators
+from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.watch_script import run_script
 from pipeline_lab.pipeline.samples import SampleRequest
+from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.recipe import wrapping
+from pipeline_lab.worker.recipe.changed import NotedDatasets, change_dataset
 from pipeline_lab.worker.recipe.notes import Ledger
+from pipeline_lab.worker.recipe.replaying import keep_calls
 
 
 def read_script(**request: Any) -> dict[str, Any]:
@@ -23,14 +30,33 @@ def read_script(**request: Any) -> dict[str, Any]:
 
 def recipe_of_script(path: str) -> str:
     """Run a script to its end, and return its recipe as JSON."""
-    from pipeline_lab.capture.script.live_iterators import note_new_iterators
-    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-
     note_new_iterators()
     note_new_datasets()
     with _as_in_a_process_of_its_own():
         run_script(path, [])
         return wrapping.ledger.recipe().to_json()
+
+
+def elements_as_raced(path: str, change: str) -> list[Any]:
+    """Return the elements that a script trains on as it is, and as a race changes it."""
+    note_new_iterators()
+    note_new_datasets()
+    keep_calls()
+    try:
+        with _as_in_a_process_of_its_own(), tempfile.TemporaryDirectory() as scratch:
+            run_script(path, [])
+            noted = NotedDatasets(*wrapping.ledger.noted())
+            assert noted.recipe.trained is not None
+            dataset = noted.notes[noted.recipe.trained.call].dataset
+            edits = parse_change(noted.recipe, change).edits
+            arms = (dataset, change_dataset(dataset, noted, edits, Path(scratch)))
+            return [[_plain(element) for element in arm] for arm in arms]
+    finally:
+        keep_calls(keeps=False)
+
+
+def _plain(element: Any) -> list[Any]:
+    return [str(part.numpy().tolist()) for part in tf.nest.flatten(element)]
 
 
 @contextlib.contextmanager

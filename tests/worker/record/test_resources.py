@@ -28,6 +28,7 @@ print(memory.read_bytes() - before_bytes)
 """
 
 
+@pytest.mark.slow
 def test_resident_memory_grows_by_what_is_taken() -> None:
     """In a process of its own: threads of others return what earlier tests freed."""
     grown = subprocess.run([sys.executable, "-c", TAKES_MEMORY], capture_output=True, text=True, check=True)
@@ -41,6 +42,7 @@ def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> N
     assert ProcessorLoad().lap() == ProcessorUse(elapsed_s=2.0, own_s=1.0, children_s=0.5, others_s=2.5)
 
 
+@pytest.mark.slow
 @unless_late
 def test_a_process_that_this_one_started_is_not_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "FIRST_LOOK_S", 0.0)

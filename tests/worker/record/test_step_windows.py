@@ -263,6 +263,7 @@ def test_a_window_that_is_given_away_within_its_first_step_is_dropped(job: Job) 
     assert _spans(job) == []
 
 
+@pytest.mark.slow
 def test_a_window_that_is_due_waits_until_the_one_before_has_paid(job: Job) -> None:
     options = ProfilingOptions(steps_per_window=1, every_steps=2, memory_ceiling_mb=100)
     for share, taken in ((None, 3), (1e-12, 1), (1e12, 3)):
@@ -289,6 +290,7 @@ atexit.register(recorder.close)
 """
 
 
+@pytest.mark.slow
 def test_a_window_that_is_open_when_the_interpreter_ends_is_written(tmp_path: Path) -> None:
     """Threads are no help then: the pool that flushes takes no work any more."""
     subprocess.run([sys.executable, "-c", AT_THE_END, str(tmp_path)], cwd=ROOT, check=True)

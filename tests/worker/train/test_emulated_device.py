@@ -62,6 +62,7 @@ def run(durations: Sequence[int], pauses: Sequence[int]) -> tuple[list[EmulatedS
     return steps, asked_ns
 
 
+@pytest.mark.slow
 @given(DURATIONS, PAUSES)
 def test_steps_follow_each_other_and_each_takes_its_time(durations: list[int], pauses: list[int]) -> None:
     steps, _ = run(durations, pauses)
@@ -72,6 +73,7 @@ def test_steps_follow_each_other_and_each_takes_its_time(durations: list[int], p
         assert after.start_ns >= before.end_ns
 
 
+@pytest.mark.slow
 @given(DURATIONS, PAUSES)
 def test_the_device_idles_only_while_it_has_nothing_to_do(durations: list[int], pauses: list[int]) -> None:
     steps, _ = run(durations, pauses)
@@ -90,6 +92,7 @@ def test_the_host_waits_only_while_one_step_runs_and_another_waits(durations: li
             assert step.queued_ns >= ahead[0].end_ns
 
 
+@pytest.mark.slow
 @given(DURATIONS, PAUSES)
 def test_a_batch_is_held_until_its_step_has_ended_and_no_longer_than_to_the_next(
     durations: list[int], pauses: list[int]

@@ -55,7 +55,7 @@ def options(folder: Path, *stages: Stage, classes: int = 2) -> RunOptions:
     )
 
 
-@pytest.mark.parametrize("stages", [(PARSE, BATCH), (BATCH, PARSE)], ids=["per-example", "vectorised"])
+@pytest.mark.parametrize("stages", [(PARSE, BATCH), (BATCH, PARSE)], ids=["per-example", "vectorized"])
 def test_files_of_any_size_come_with_their_class(ask_tensorflow: Ask, folder: Path, stages: tuple[Stage, ...]) -> None:
     job = options(folder, *stages).to_json()
     ids = ask_tensorflow("ids_of", options=job)

@@ -55,7 +55,7 @@ def job(pattern: str, *stages: Stage, label: str | None = "label") -> RunOptions
 @pytest.mark.parametrize(
     "stages",
     [(BATCH, PARSE), *((PARSE, BatchStage(size=4, mode=mode)) for mode in ("padded_batch", "ragged_batch"))],
-    ids=["vectorised", "padded", "ragged"],
+    ids=["vectorized", "padded", "ragged"],
 )
 @pytest.mark.parametrize("label", ["label", None])
 def test_the_step_learns_from_whatever_numbers_there_are(

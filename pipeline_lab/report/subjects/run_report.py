@@ -14,10 +14,10 @@ from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
-from pipeline_lab.report import run_report_tables
 from pipeline_lab.report.content import AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.subjects import run_report_tables
 from pipeline_lab.report.user_source import datasets_read, source_blocks
 
 NOT_RECORDED = "not recorded"

@@ -28,13 +28,14 @@ from pipeline_lab.runs.store import RunStore, name_of
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
-from pipeline_lab.tuning.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
-from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, SearchEnded
-from pipeline_lab.tuning.proof import Script
-from pipeline_lab.tuning.recorded_script import record_script
+from pipeline_lab.tuning.halving import Fate
+from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
+from pipeline_lab.tuning.script.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
+from pipeline_lab.tuning.script.proof import Script
+from pipeline_lab.tuning.script.recorded_script import record_script
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialCosts, Trials
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_percent
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
 
 RECORD_S, RECORD_SHARE, MOST_RECORD_SHARE = 60.0, 0.2, 0.5
 """What a recording may take: so long, or the first share of the budget if that is less; up to the second, until it trains."""
@@ -43,6 +44,8 @@ ARM_S = 2.0
 SCREENING = (10,)
 """Rounds of the race that chooses among several; starting the script again for another one would cost more than it says."""
 SPEND_ALL = "All that is proved was raced."
+UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
+NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
 ALONE = "The race is between the script as it is and all that is proved."
 
 
@@ -137,15 +140,20 @@ class ScriptSearch:
         if self._options.run is not None:
             return RunFolder(Path(self._options.run))
         seconds = min(RECORD_S, RECORD_SHARE * self._options.budget_s)
+        most_s = MOST_RECORD_SHARE * self._options.budget_s
 
         def record() -> RunFolder:
-            most_s = MOST_RECORD_SHARE * self._options.budget_s
             return record_script(self._script, self._store, seconds, self._trials.should_stop, most_s=most_s)
 
         line = self._trials.measure("recording", record)
         if line.failure:
             raise RunFailedError(line.failure)
-        return self._store.folder(line.run)
+        folder = self._store.folder(line.run)
+        recipe = read_recipe(folder.recipe)
+        if (recipe is None or recipe.trained is None) and (line.seconds or 0.0) >= most_s:
+            spent, enough = (format_duration(each * NS_PER_S) for each in (most_s, 2 * self._options.budget_s))
+            raise RunFailedError(NEVER_TRAINED.format(seconds=spent, budget=enough))
+        return folder
 
     def _find(self, recorded: RunFolder, wishes: Wishes) -> Fix:
         try:
@@ -208,11 +216,17 @@ class ScriptSearch:
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]
             asked = Wishes(tuple(each.request for each in chosen), self._options.may_reorder)
             proved = self._find(recorded, asked)
-            others = _beside(found, arm, "The races found nothing that it adds.")
+            others = [replace(each, reason=self._why_not(each.change)) for each in _beside(found, arm, "")]
             found = replace(proved, left=(*found.left, *proved.left, *others))
         is_decided = not isinstance(gain, Unavailable) and gain.standing.outcome is Outcome.FASTER
         note = found.note or ("" if is_decided else f"Whether it helps is not decided. {ended.sentence}")
         return replace(found, gain=gain, note=note)
+
+    def _why_not(self, change: Change) -> str:
+        """Say why a change is not among those that raced best: nobody knows of one whose arms all had too few rounds."""
+        raced = (each for step in self._contest.history.steps if isinstance(step, Raced) for each in step.standings)
+        fates = [each.fate for each in raced if change in self._contest.arm(each.configuration).changes]
+        return UNDECIDED if fates and set(fates) == {Fate.UNDECIDED} else "The races found nothing that it adds."
 
     def _end_unraced(self, found: Fix, recorded: RunFolder) -> None:
         """End where there is nothing to race, or nothing may."""

@@ -1,10 +1,14 @@
 """Which changes of a script are worth a proof and a race: by the model, by the memory that they take, by what was read of the data."""
 
+import itertools
+from collections.abc import Sequence
+
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import Change, Insert, MoveBefore
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
+from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.units import format_bytes
@@ -26,6 +30,21 @@ def expected_gain(change: Change, run: ScriptRun) -> float:
     return 0.0 if isinstance(found, Unavailable) else found.gain_percent
 
 
+def worth_proving(
+    found: Sequence[Change], before: Sample, recipe: Recipe, use: DatasetUse, run: ScriptRun | Unavailable
+) -> tuple[list[Change], list[tuple[Change, str]]]:
+    """Return the changes that are worth a proof, and the others with the reason; a cache that is too large stands earlier if it fits there."""
+    worth: list[Change] = []
+    left: list[tuple[Change, str]] = []
+    for change in found:
+        reason = too_large(change, before, recipe, use) or needless(change, before, run)
+        left += [(change, reason)] if reason else []
+        earlier = find_earlier_caches(recipe, use) if reason and change.rewrite == "cache" else ()
+        smaller = (each for each in earlier if not too_large(each, before, recipe, use))
+        worth += list(itertools.islice(smaller, 1)) if reason else [change]
+    return worth, left
+
+
 def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
     is_cache = any(
@@ -39,7 +58,7 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     place = next((index for index, call in enumerate(chain) if call.number == change.call), len(before.stages))
     size = before.stages[place].epoch_bytes if place < len(before.stages) else None
     if size is None:
-        return "How much memory the cache takes is not known, because the dataset does not tell its length."
+        return "How much memory the cache takes is not known, because the length of the dataset is unknown."
     allowed = MUCH_OF_MEMORY * usable_memory_bytes()
     if size <= allowed:
         return ""
@@ -49,15 +68,25 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     )
 
 
+_OF_THREADS = (
+    "The model expects nothing of more threads here: what runs in them computes, and there are as many as cores."
+)
+_NEEDLESS = {
+    "pool": _OF_THREADS,
+    "parallel-python": _OF_THREADS,
+    "generator-batches": "The model expects nothing of fewer calls here: the generator's own work takes the time, not its calls.",
+}
+
+
 def needless(change: Change, before: Sample, run: ScriptRun | Unavailable) -> str:
-    """Return why more threads are not worth a try; empty where they are, or nothing else is changed."""
-    if change.rewrite not in ("pool", "parallel-python"):
+    """Return why more threads, or fewer calls, are not worth a try; empty where they are, or something else is changed."""
+    if change.rewrite not in ("pool", "parallel-python", "generator-batches"):
         return ""
     if change.rewrite == "parallel-python" and _draws_again(before):
         return "Its Python was not seen to make the same elements in each pass, so calls at once may change what they share."
     found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
     if not isinstance(found, Unavailable) and found.high_percent < WORTH_PERCENT:
-        return "The model expects nothing of more threads here: what runs in them computes, and there are as many as cores."
+        return _NEEDLESS[change.rewrite]
     return ""
 
 

@@ -10,11 +10,11 @@ from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.differences import find_differences, flatten_options
 from pipeline_lab.figures.chart_list import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.report.comparison_report import difference_table, source_blocks
-from pipeline_lab.report.comparison_tables import build_table
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import moment, notes_of, pairs_block
+from pipeline_lab.report.subjects.comparison_report import difference_table, source_blocks
+from pipeline_lab.report.subjects.comparison_tables import build_table
+from pipeline_lab.report.subjects.run_report import moment, notes_of, pairs_block
 from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
 from pipeline_lab.tuning.search_result import (
     RecordedSearch,
@@ -132,7 +132,13 @@ def answer_search(tuning: RecordedSearch) -> Answer:
     if ended is None:
         return Answer("search", "neutral", (tuning.sentence,), "not over")
     if ended.winner == START:
-        return Answer("nothing better", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
+        if ended.challenger != START:
+            label, certainty = "nothing better", _certainty(ended)
+        elif tuning.had_time:
+            label, certainty = "nothing better", "by the model, not by a race"
+        else:
+            label, certainty = "nothing raced", "too little time"
+        return Answer(label, "neutral", (tuning.sentence,), certainty, _evidence(ended))
     if not tuning.winner_was_raced:
         return Answer("model's choice, not raced", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
     if ended.ratio is None:
@@ -152,7 +158,7 @@ def _evidence(ended: SearchEnded) -> tuple[Evidence, ...]:
         found.insert(
             0, Evidence("Time per step", f"{change_words(ended.ratio)} ({interval_words(ended.low, ended.high)})")
         )
-    if ended.predicted is not None:
+    if ended.predicted is not None and ended.challenger != START:
         found.insert(1, Evidence("Predicted", change_words(ended.predicted)))
     return tuple(found)
 

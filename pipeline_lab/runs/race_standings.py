@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.options.race_options import RaceRules
-from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge
+from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge_ratio
 from pipeline_lab.statistics.paired import log_ratios
 from pipeline_lab.statistics.schedule import undisturbed_rounds
 from pipeline_lab.statistics.sequential import SequentialPlan, SequentialResult, sequential_ratio
@@ -114,4 +114,4 @@ def _standing(arm: int, result: SequentialResult | None, options: RaceRules) -> 
         return ArmStanding(arm, None, Outcome.UNDECIDED, None if limit is None else GateAnswer.UNDECIDED, is_over=False)
     gate = None if limit is None else answer_gate(result, limit / 100)
     is_over = is_settled(result, margin) if gate is None else gate is not GateAnswer.UNDECIDED
-    return ArmStanding(arm, result, judge(result, margin), gate, is_over)
+    return ArmStanding(arm, result, judge_ratio(result, margin), gate, is_over)

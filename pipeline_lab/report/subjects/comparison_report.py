@@ -16,10 +16,10 @@ from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
-from pipeline_lab.report import comparison_tables
 from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import identify_run, notes_of, told_blocks
+from pipeline_lab.report.subjects import comparison_tables
+from pipeline_lab.report.subjects.run_report import identify_run, notes_of, told_blocks
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_count, format_duration
 

@@ -7,10 +7,16 @@ from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.chart_list import RACE_CHARTS, TUNE_CHARTS
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
-from pipeline_lab.report.run_report import notes_of
-from pipeline_lab.report.tune_report import SearchReport, about_search, answer_search, trials_table, tried_table
+from pipeline_lab.report.subjects.run_report import notes_of
+from pipeline_lab.report.subjects.tune_report import (
+    SearchReport,
+    about_search,
+    answer_search,
+    trials_table,
+    tried_table,
+)
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning.script_result import ScriptTuning, WrittenFix
+from pipeline_lab.tuning.script.script_result import ScriptTuning, WrittenFix
 from pipeline_lab.tuning.search_result import describe_step
 
 OF_SCRIPTS = ("search-places", "search-history")

@@ -13,11 +13,11 @@ from pipeline_lab.figures.chart_list import RACE_CHARTS
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
-from pipeline_lab.report.comparison_tables import build_table
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import moment, notes_of, pairs_block
+from pipeline_lab.report.subjects.comparison_report import difference_table, label_outcomes, source_blocks
+from pipeline_lab.report.subjects.comparison_tables import build_table
+from pipeline_lab.report.subjects.run_report import moment, notes_of, pairs_block
 from pipeline_lab.statistics.sequential import SequentialResult
 from pipeline_lab.units import format_duration, format_percent
 

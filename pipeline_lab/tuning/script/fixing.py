@@ -33,8 +33,8 @@ from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
-from pipeline_lab.tuning.proof import Prover, Script
-from pipeline_lab.tuning.worth_trying import expected_gain, needless, promises, too_large
+from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.worth_trying import expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
 ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
@@ -130,6 +130,17 @@ def find_fix(
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 
 
+def may_be_held_up(verdict: VerdictClass | None, run: ScriptRun | Unavailable) -> bool:
+    """Say whether a change of the input may help a script, so that more is tried than what the model expects a gain of.
+
+    Where the model does not explain the run, for other programs or something else slowed it down, only a computation that
+    is busy by itself speaks against it.
+    """
+    if isinstance(run, Unavailable) and verdict is not VerdictClass.DEVICE_BOUND:
+        return True
+    return verdict is None or verdict in HELD_UP
+
+
 def _if_reordered(left: Sequence[LeftAlone], run: ScriptRun | Unavailable) -> str:
     """Say what would help if another order of the examples were allowed; empty where nothing would."""
     others = [each.change for each in left if each.reason == REORDERS and promises(each.change, run)]
@@ -152,8 +163,8 @@ def _find(
 ) -> Fix:
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
-    is_held_up = isinstance(diagnosis, Unavailable) or diagnosis.verdict.verdict_class in HELD_UP
-    if not wishes.changes and not is_held_up:
+    verdict = None if isinstance(diagnosis, Unavailable) else diagnosis.verdict.verdict_class
+    if not wishes.changes and not may_be_held_up(verdict, run):
         left += [LeftAlone(each, NOT_HELD_UP) for each in found if not promises(each, run)]
         found = [each for each in found if promises(each, run)]
         if not found:
@@ -170,12 +181,9 @@ def _find(
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
         if not wishes.changes:
-            unfit: dict[int, LeftAlone] = {}
-            for change in found:
-                reason = too_large(change, before, recipe, use) or needless(change, before, run)
-                unfit |= {id(change): LeftAlone(change, reason)} if reason else {}
-            left += unfit.values()
-            edited = edit_sources(recipe, [each for each in found if id(each) not in unfit], texts, use)
+            found, unfit = worth_proving(found, before, recipe, use, run)
+            left += [LeftAlone(*each) for each in unfit]
+            edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         fitting = edited.written
         proved = _prove(recipe, use, fitting, texts, prover, left, stop)
@@ -206,10 +214,15 @@ def current_texts(recipe: Recipe, kept: Mapping[str, str]) -> dict[str, str]:
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
             continue  # what is in it is refused, with the reason
-        if path in kept and kept[path] != text.replace("\r\n", "\n") and kept[path] != text:
+        if path in kept and _as_run(kept[path]) != _as_run(text):
             raise StoreError(f"{Path(path).name} has changed since the run was recorded; record the script again.")
         texts[path] = text
     return texts
+
+
+def _as_run(text: str) -> str:
+    """Return a text without what Python's reader of sources alters: ends of lines, and that of the last one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
 
 
 def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change], list[LeftAlone]]:
@@ -406,7 +419,13 @@ def describe_gain(fix: Fix) -> str:
         return f"{raced} {fix.predicted.reason}"
     low, high = fix.predicted.low_percent, fix.predicted.high_percent
     bounds = f"({format_percent(low)} to {format_percent(high)})"
-    return f"{raced} Predicted: a step is {format_percent(fix.predicted.gain_percent)} shorter {bounds}."
+    gain = fix.predicted.gain_percent
+    takes = (
+        f"takes {format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time"
+        if abs(gain) >= 0.1
+        else "takes as long"
+    )
+    return f"{raced} Predicted: a step {takes} {bounds}."
 
 
 def _change(change: Change) -> dict[str, Any]:

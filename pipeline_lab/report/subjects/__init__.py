@@ -1,0 +1,1 @@
+"""What a report says, one module per kind of subject; the renderers know none of them."""

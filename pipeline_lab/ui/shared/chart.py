@@ -1,0 +1,54 @@
+"""A chart on a page: drawn once, in place, by the library that reports embed.
+
+Streamlit's own chart is drawn three times before it rests, by a library three times as large.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
+from pipeline_lab.ui.shared import state
+
+CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
+"""Few buttons, because each is a tab stop. Dragging zooms, double-clicking resets."""
+COMPONENT = "pipeline_lab_chart"
+_chart = st.components.v2.component(
+    COMPONENT,
+    html='<div class="lab-chart" role="figure"></div>',
+    js=Path(__file__).with_name("chart.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def show_chart(
+    figure: go.Figure, name: str, description: str, on_click: Callable[[int, int], None] | None = None
+) -> None:
+    """Show a figure; the next one of that name takes its place.
+
+    Args:
+        figure: What to draw.
+        name: Tells the charts of a page apart.
+        description: For those who cannot see it.
+        on_click: Called with the number of the trace and of the mark that were clicked, before the page is built again.
+    """
+    key = f"chart-{name}"
+
+    def tell() -> None:
+        clicked = getattr(state.widget_value(key), "clicked", None)
+        if clicked and on_click:
+            on_click(*clicked)
+
+    _chart(
+        key=key,
+        data={
+            "figure": figure.to_json(),
+            "description": description,
+            "height": figure.layout.height,
+            "config": CONFIG,
+            "library": DRAWING_LIBRARY,
+        },
+        on_clicked_change=tell,
+    )

@@ -1,0 +1,44 @@
+"""Which files a diagnosis is made from."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.analysis.diagnosis import inputs
+from pipeline_lab.analysis.diagnosis.inputs import NEWEST, WindowList, window_paths
+from pipeline_lab.runs.run_folder import RunFolder
+
+
+def record(run: RunFolder, window: int, name: str) -> None:
+    path = run.window(f"window-{window:04d}") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_of_a_run_in_progress_only_the_newest_windows_are_looked_into_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, looked = RunFolder(tmp_path), []
+    listing, names_in = WindowList(run), inputs._names_in
+    monkeypatch.setattr(inputs, "_names_in", lambda folder: looked.append(folder) or names_in(folder))
+    assert listing.look() == []
+    for window in range(2 * NEWEST):
+        record(run, window, "a.xplane.pb")
+        assert listing.look() == window_paths(run)
+    looked.clear()
+    record(run, 2 * NEWEST - 1, "b.xplane.pb.gz")  # from another process, later
+    record(run, 0, "b.xplane.pb")
+    assert [Path(path).name for path in listing.look()] == ["a.xplane.pb"] * 2 * NEWEST + ["b.xplane.pb.gz"]
+    assert len(looked) == 1 + NEWEST
+    assert listing.look(everywhere=True) == window_paths(run)
+    assert len(listing.look()) == 2 * NEWEST + 2
+
+
+def test_a_window_without_a_trace_is_looked_into_until_it_has_one(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    listing = WindowList(run)
+    for window in range(2 * NEWEST):
+        record(run, window, "notes.txt" if window == 0 else "a.xplane.pb")
+    assert len(listing.look()) == 2 * NEWEST - 1
+    record(run, 0, "a.xplane.pb")
+    assert len(listing.look()) == 2 * NEWEST
