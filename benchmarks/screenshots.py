@@ -25,7 +25,8 @@ IMAGES, SAMPLES = ROOT / "docs" / "images", ROOT / "profiles" / "samples"
 WIDTH, MARGIN, SCALE = 1200, 12, 1.5
 BUDGET_BYTES = 1_500_000
 PATIENCE_MS = 600_000
-FIGURE, CODE, TABS = (f'[data-testid="{each}"]' for each in ("stPlotlyChart", "stCode", "stTabs"))
+FIGURE = ".lab-chart"
+CODE, TABS = (f'[data-testid="{each}"]' for each in ("stCode", "stTabs"))
 NUMBERS = ".st-key-headline"
 BASELINE, BOTH = "sample-baseline", "sample-baseline,sample-optimised"
 

@@ -1,14 +1,17 @@
 """``python -m benchmarks.structure``: the shape of the package in figures, counted from its own source.
 
 Lines and files, how full the folders are, imports that run against the street, circles of modules, names that mean
-several things, what ``pipeline-lab analyze`` imports, and how often a call on its way changes the room.
+several things, what ``pipeline-lab analyze`` imports, which rooms call each other on its way, and how many files and rooms a
+reader passes through who follows it, or adds something, by CONTRIBUTING.md.
 """
 
 import ast
 import collections
 import contextlib
 import io
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +35,7 @@ def main() -> None:
     modules = {_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
     imports = {name: set(_imported(path, modules)) for name, path in modules.items()}
     changes, climbs = _room_changes()
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules.values())
     rows = [
         ("files", len(modules), "≤ 380"),
@@ -39,8 +43,16 @@ def main() -> None:
         ("folders with more than 15 entries", _listed(_full_folders()), "none"),
         ("modules that analyze loads for a log", _closure("analyze_log"), "≤ 120"),
         ("modules that it loads for a run of ours, which it also predicts", _closure("analyze_sample"), ""),
-        ("changes of room on the way of analyze", _listed([" → ".join(pair) for pair in changes]), "≤ 6"),
-        ("of these, back up the street", _listed([" → ".join(pair) for pair in climbs]), "none"),
+        ("from analyze to its answer, by the guide", _describe_flow(guide, "From `analyze`"), "≤ 6 changes"),
+        ("from Launch to the first chart, by the guide", _describe_flow(guide, "From *Launch*"), ""),
+        ("files that a new stage touches, by the guide", _touched(guide, "Stage"), "≤ 2"),
+        ("files that a new analysis touches, by the guide", _touched(guide, "Analysis"), "≤ 2"),
+        ("rooms that call each other while analyze runs", _listed([" → ".join(pair) for pair in changes]), ""),
+        (
+            "of these, up the street, by objects and functions handed down",
+            _listed([" → ".join(pair) for pair in climbs]),
+            "",
+        ),
         ("imports back up the street", _listed(_climbing(imports)), "none"),
         ("modules in circles", _listed(_in_circles(imports)), "none"),
         ("basenames used more than once", _listed(_repeated(path.stem for path in modules.values())), ""),
@@ -199,6 +211,21 @@ def _room_changes() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     plain = {"errors", "units", "folders", "fields", "display", "version", "statistics"}
     pairs = [pair for pair in seen if pair[1] not in plain]
     return pairs, [pair for pair in pairs if order.get(pair[1], -1) > order.get(pair[0], len(order))]
+
+
+def _describe_flow(guide: str, begin: str) -> str:
+    """Count the files that a paragraph of the guide leads through, and how often the next one is in another room."""
+    paragraph = guide[guide.index(f"\n{begin}") :].strip().partition("\n\n")[0]
+    names = re.findall(r"`([\w/]+\.py)`", paragraph)
+    rooms = [name.split("/")[0] for name in names if "/" in name]  # a bare name is in the room of the one before
+    changes = sum(room != before for before, room in itertools.pairwise(rooms))
+    return f"{len(names)} files, {changes} changes of room"
+
+
+def _touched(guide: str, kind: str) -> int:
+    """Count the modules that the guide's example of a kind writes or adds to."""
+    section = guide[guide.index(f"\n### {kind}\n") :].partition("\n### ")[2].partition("\n### ")[0]
+    return len(set(re.findall(r"^# (pipeline_lab/[\w/]+\.\w+)", section, re.MULTILINE)))
 
 
 def _listed(names: list[str]) -> str:

@@ -1,8 +1,9 @@
 """Does `fix` help, and does it keep what the model sees? ``python -m benchmarks.fix --sources FOLDER --output FOLDER``.
 
 Over the scripts of ``benchmarks.scripts``: `fix` proposes, and in a process of its own the step is timed as written, with what
-was proposed, and with the best change of the input that was made by hand (``entries/*.toml``, which its truth found best).
-Whether outputs are equal `fix` proves itself; that the changed script runs to its end shows when it is timed.
+was proposed, and with the changes of the input by hand (``entries/*.toml``) that do to the examples what `fix` may do to them.
+Whether outputs are equal `fix` proves itself; that the changed script runs to its end shows when it is timed. What has been
+measured is kept: begun again, it goes on.
 """
 
 import argparse
@@ -14,14 +15,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts.entries import Entry, read_entries
+from benchmarks.scripts.entries import Change, Entry, read_entries
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parent / "scripts"
 HELPS = 5.0
 """Percent of a step from which there is something to gain."""
-OF_TRAINING = ("tf.function", "steps_per_execution", "jit_compile")
-"""In the names of changes by hand that are not about the input."""
+ENOUGH = 1.10
+"""Times the step by hand that the proposal may take."""
+OF_TRAINING = ("tf-function", "fewer-calls", "xla", "callbacks")
+"""Kinds of changes by hand that are not about the input."""
+MOST_BY_HAND = 3
+EQUAL = ("equal", "equal but for rounding", "equal once random draws are fixed")
 
 
 def main() -> int:
@@ -34,39 +39,42 @@ def main() -> int:
     parser.add_argument("--phase", choices=("fix", "time", "print"), action="append", help="only this; all by default")
     parser.add_argument("--budget", default="150s", help="of each `fix`")
     parser.add_argument("--no-race", action="store_true", help="propose what is proved, as the times here decide")
+    parser.add_argument(
+        "--may-reorder", action="store_true", help="`fix`, and who does it by hand, may change the order"
+    )
     parser.add_argument("--again", action="store_true", help="measure also what has been measured")
     chosen = parser.parse_args()
     phases = chosen.phase or ["fix", "time", "print"]
     truths = {one["name"]: one for one in json.loads((SCRIPTS / "results.json").read_text(encoding="utf-8"))}
-    entries = [entry for entry in read_entries(chosen.only) if entry.name in truths]
-    for entry in entries:
+    rows = []
+    for entry in read_entries(chosen.only):
         folder = chosen.output.absolute() / entry.name
-        folder.mkdir(parents=True, exist_ok=True)
+        rows.append((entry, folder))
         for phase, ask in (("fix", _fix), ("time", _time)):
             if phase in phases and (chosen.again or not (folder / f"{phase}.json").exists()):
                 print(f"… {entry.name}: {phase}", flush=True)
-                ask(entry, folder, chosen, truths[entry.name])
+                ask(entry, folder, chosen, truths.get(entry.name))
     if "print" in phases:
-        _print([(entry, truths[entry.name], chosen.output.absolute() / entry.name) for entry in entries])
+        _print(rows)
     return 0
 
 
-def by_hand(entry: Entry, truth: dict[str, Any]) -> tuple[str, float] | None:
-    """Return the best change of the input that the truth knows, and its gain in percent; None where none helps."""
-    known = {change.name for change in entry.changes}
-    gains = {
-        name: gain
-        for name, gain in truth["gains_percent"].items()
-        if gain is not None and gain >= HELPS and name in known and not any(word in name for word in OF_TRAINING)
-    }
-    return max(gains.items(), key=lambda one: one[1], default=None)
+def by_hand(entry: Entry, truth: dict[str, Any] | None, *, may_reorder: bool) -> list[Change]:
+    """Return the changes of the input that may be made by hand and that help as far as the truth is known, the best first."""
+    gains = {} if truth is None else truth["gains_percent"]
+    allowed = ("nothing", "order") if may_reorder else ("nothing",)
+    found = [change for change in entry.changes if change.effect in allowed and change.kind not in OF_TRAINING]
+    helpful = [change for change in found if truth is None or (gains.get(change.name) or 0.0) >= HELPS]
+    return sorted(helpful, key=lambda one: -(gains.get(one.name) or 0.0))[:MOST_BY_HAND]
 
 
-def _fix(entry: Entry, folder: Path, chosen: argparse.Namespace, _truth: dict[str, Any]) -> None:
+def _fix(entry: Entry, folder: Path, chosen: argparse.Namespace, _truth: dict[str, Any] | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(entry.text(chosen.sources, epochs=entry.epochs[1]), encoding="utf-8")
     _run(["-m", "benchmarks.fix.timing", entry.name, "--data"], folder, "data.log")
-    race = ["--no-race"] if chosen.no_race else []
-    command = ["-m", "pipeline_lab", "fix", "train.py", "--budget", chosen.budget, "--json", "--store", "runs", *race]
+    command = ["-m", "pipeline_lab", "fix", "train.py", "--budget", chosen.budget, "--json", "--store", "runs"]
+    command += ["--no-race"] if chosen.no_race else []
+    command += ["--may-reorder"] if chosen.may_reorder else []
     done = _run(command, folder, "fix.log", to=folder / "fix.json.part")
     if done:
         (folder / "fix.json").write_text(json.dumps({"failed": _last(folder / "fix.log")}), encoding="utf-8")
@@ -74,15 +82,18 @@ def _fix(entry: Entry, folder: Path, chosen: argparse.Namespace, _truth: dict[st
         shutil.move(folder / "fix.json.part", folder / "fix.json")
 
 
-def _time(entry: Entry, folder: Path, chosen: argparse.Namespace, truth: dict[str, Any]) -> None:
+def _time(entry: Entry, folder: Path, chosen: argparse.Namespace, truth: dict[str, Any] | None) -> None:
+    if not (folder / "fix.json").exists():
+        print(f"  {entry.name} has not been fixed yet.")
+        return
     fix = json.loads((folder / "fix.json").read_text(encoding="utf-8")).get("fix") or {}
-    best = by_hand(entry, truth)
     for path, (_, after) in (fix.get("files") or {}).items():
         if Path(path).name == "train.py":
             (folder / "fixed.py").write_text(after, encoding="utf-8")
     command = ["-m", "benchmarks.fix.timing", entry.name, "--sources", str(chosen.sources.absolute())]
     command += ["--fixed"] if fix.get("changes") else []
-    command += ["--change", best[0]] if best else []
+    for change in by_hand(entry, truth, may_reorder=chosen.may_reorder):
+        command += ["--change", change.name]
     _run(command, folder, "time.log")
 
 
@@ -106,27 +117,43 @@ def _last(log: Path) -> str:
     return (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""])[-1][:300]
 
 
-def _print(rows: list[tuple[Entry, dict[str, Any], Path]]) -> None:
-    """Print a row for each script that was measured."""
-    print("| script | by hand (truth) | proposed | proof | race | ms as written | fixed | by hand | fixed / by hand |")
+def _print(rows: list[tuple[Entry, Path]]) -> None:
+    """Print a row for each script that was measured, and what the issue of all of them is."""
+    print("| script | proposed | proof | race | ms as written | fixed | by hand | best by hand | fixed / by hand |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for entry, truth, folder in rows:
+    gaining, valid, near, altered, needless = [], [], [], [], []
+    for entry, folder in rows:
         if not (folder / "fix.json").exists():
             continue
         document = json.loads((folder / "fix.json").read_text(encoding="utf-8"))
         fix = document.get("fix") or {}
         times = json.loads((folder / "time.json").read_text()) if (folder / "time.json").exists() else {}
-        best = by_hand(entry, truth)
+        written, fixed = _ms(times.get("as written")), _ms(times.get("fixed"))
+        hands = {name: ms for name, took in times.items() if name not in ("as written", "fixed") and (ms := _ms(took))}
+        best = min(hands, key=lambda name: hands[name], default=None)
+        helps = best is not None and written is not None and hands[best] <= (1 - HELPS / 100) * written
+        proof = (fix.get("proof") or {}).get("outcome", "–")
         cells = [
             entry.name,
-            "nothing" if best is None else f"{best[0]}: {best[1]:.0f} %",
             ", ".join(each["rewrite"] for each in fix.get("changes", ())) or document.get("failed") or "nothing",
-            (fix.get("proof") or {}).get("outcome", "–"),
+            proof,
             _raced(document),
-            *(_ms(times.get(name)) for name in ("as written", "fixed", "by hand")),
-            _ratio(times.get("fixed") or times.get("as written"), times.get("by hand")),
+            *("–" if each is None else f"{each:.2f}" for each in (written, fixed)),
+            "–" if best is None else f"{hands[best]:.2f}",
+            best if helps else "nothing helps",
+            "–" if not helps else f"{(fixed or written) / hands[best]:.2f}",
         ]
-        print(f"| {' | '.join(cells)} |")
+        print(f"| {' | '.join(map(str, cells))} |")
+        altered += [entry.name] if fix.get("changes") and proof not in EQUAL else []
+        needless += [entry.name] if fixed and written and fixed > ENOUGH * written else []
+        if helps:
+            gaining.append(entry.name)
+            valid += [entry.name] if fixed and proof in EQUAL else []
+            near += [entry.name] if (fixed or written) <= ENOUGH * hands[best] else []
+    print(
+        f"\nwith something to gain: {len(gaining)}; of those valid diffs {len(valid)}, within 10 % of by hand {len(near)}"
+    )
+    print(f"not proved equal: {', '.join(altered) or 'none'}; slower than before: {', '.join(needless) or 'none'}")
 
 
 def _raced(document: dict[str, Any]) -> str:
@@ -136,12 +163,8 @@ def _raced(document: dict[str, Any]) -> str:
     return f"{met['ratio']:.3f} ({met['low']:.3f}–{met['high']:.3f})"
 
 
-def _ms(times: list[float] | None) -> str:
-    return "–" if not times else f"{min(times):.2f}"
-
-
-def _ratio(fixed: list[float] | None, best: list[float] | None) -> str:
-    return "–" if not fixed or not best else f"{min(fixed) / min(best):.2f}"
+def _ms(times: list[float] | None) -> float | None:
+    return min(times) if times else None
 
 
 if __name__ == "__main__":

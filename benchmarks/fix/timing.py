@@ -1,10 +1,11 @@
-"""Time a script as written, with what `fix` proposed, and with a change by hand: ``python -m benchmarks.fix.timing NAME``.
+"""Time a script as written, with what `fix` proposed, and with changes by hand: ``python -m benchmarks.fix.timing NAME``.
 
 All in one process and in turn, in the script's folder, where ``fixed.py`` is the changed script.
 """
 
 import argparse
 import json
+import traceback
 from pathlib import Path
 
 from benchmarks.scripts.entries import read_entries
@@ -19,7 +20,7 @@ def main() -> None:
     parser.add_argument("--sources", type=Path)
     parser.add_argument("--data", action="store_true", help="only write the data")
     parser.add_argument("--fixed", action="store_true", help="also time fixed.py")
-    parser.add_argument("--change", help="also time this change by hand")
+    parser.add_argument("--change", action="append", default=[], help="also time this change by hand")
     chosen = parser.parse_args()
     entry = next(one for one in read_entries([chosen.name]) if one.name == chosen.name)
     write_data(entry)
@@ -31,14 +32,19 @@ def main() -> None:
     if chosen.fixed:
         texts["fixed"] = Path("fixed.py").read_text(encoding="utf-8")
     for change in entry.changes:
-        if change.name == chosen.change:
-            texts["by hand"] = entry.text(chosen.sources, change, epochs=entry.epochs[1])
+        if change.name in chosen.change:
+            texts[change.name] = entry.text(chosen.sources, change, epochs=entry.epochs[1])
     times: dict[str, list[float]] = {name: [] for name in texts}
     for _ in range(TURNS):
         for name, text in texts.items():
-            step_ms = meters.step_ms(run_text(entry, text, name).passes)
+            try:
+                step_ms = meters.step_ms(run_text(entry, text, name.replace("/", " ")).passes)
+            except Exception:  # a form that fails has no times
+                traceback.print_exc()
+                continue
             times[name] += [] if step_ms is None else [step_ms]
-            Path("time.json").write_text(json.dumps(times), encoding="utf-8")
+            Path("time.json.part").write_text(json.dumps(times), encoding="utf-8")
+    Path("time.json.part").rename("time.json")
 
 
 if __name__ == "__main__":

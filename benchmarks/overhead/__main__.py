@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def race(kind: str, recorder: str, store: str, pairs: int, steps: int, period_s: float) -> None:
-    """Race blocks of so many steps that hold a window against plain ones; tell what that is of the period."""
+    """Race blocks of n steps that hold a window against plain ones; tell what that is of the period."""
     own = (kind, "--store", store, "--recorder", recorder)
     found = run_job(*own, "--pairs", str(pairs), "--block", str(steps))
     between = run_job(*own, "--idle")

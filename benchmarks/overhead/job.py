@@ -47,7 +47,7 @@ class Course(Protocol):
 
 
 class Counted:
-    """Takes so many steps, for what they leave in memory."""
+    """Takes this number of steps, for what they leave in memory."""
 
     def __init__(self, steps: int) -> None:
         self._left, self._steps, self.is_over = steps, steps, False

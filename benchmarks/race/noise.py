@@ -66,12 +66,12 @@ NOISES = (
 
 def describe(times: FloatArray) -> dict[str, float]:
     """Return the numbers by which a series of step times is compared with the measured one."""
-    centred = times - times.mean()
-    variance = float((centred**2).mean())
+    centered = times - times.mean()
+    variance = float((centered**2).mean())
     medians = np.median(times[: times.size // 250 * 250].reshape(-1, 250), axis=1)
 
     def correlation(lag: int) -> float:
-        return float((centred[lag:] * centred[:-lag]).mean()) / variance
+        return float((centered[lag:] * centered[:-lag]).mean()) / variance
 
     return {
         "cv": variance**0.5 / float(times.mean()),

@@ -102,7 +102,7 @@ SERIES = (
 
 
 def run_series(series: Series, races: int, pairs: int, root: Path) -> None:
-    """Race until so many races of this kind have ended."""
+    """Race until the wanted number of races of this kind have ended."""
     store = RunStore(root)
     for number in range(len(read_ends(root, series.name)), races):
         pairing = series.pairings[number % len(series.pairings)]

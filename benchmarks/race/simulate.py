@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.race.noise import Noise
-from pipeline_lab.statistics.outcome import Outcome, is_settled, judge
+from pipeline_lab.statistics.outcome import Outcome, is_settled, judge_ratio
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.statistics.sequential import SequentialPlan, SequentialResult, sequential_ratio
 
@@ -87,7 +87,7 @@ def _race(log_ratios: FloatArray, ratio: float, plan: SequentialPlan) -> Simulat
         is_covered &= result.low <= ratio <= result.high
         if is_settled(result, MARGIN):
             break
-    return SimulatedRace(result, judge(result, MARGIN), is_covered)
+    return SimulatedRace(result, judge_ratio(result, MARGIN), is_covered)
 
 
 def _welch(baseline: FloatArray, candidate: FloatArray) -> bool:

@@ -25,11 +25,13 @@ class Change:
         name: Unique within the script.
         kind: What a suggestion has to propose to mean this change; a key of ``score.WORDS``.
         replace: Our substitutions, pairs of text.
+        effect: What it does to what the model sees: ``nothing``, ``order`` (of the examples, or how far they are mixed) or ``content``.
     """
 
     name: str
     kind: str
     replace: tuple[tuple[str, str], ...]
+    effect: str = "nothing"
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def _entry(table: dict) -> Entry:
         until=table.get("until", ""),
         replace=_pairs(table.get("replace", ())),
         changes=tuple(
-            Change(change["name"], change["kind"], _pairs(change["replace"])) for change in table.get("change", ())
+            Change(change["name"], change["kind"], _pairs(change["replace"]), change.get("effect", "nothing"))
+            for change in table.get("change", ())
         ),
         given_set=table.get("set", ""),
     )

@@ -102,15 +102,17 @@ print(time.perf_counter() - begin, time.process_time() - cpu, len(rows))
 SCAN_TO_GAPS = """
 import statistics, sys, time
 from pathlib import Path
-from pipeline_lab.analysis import idle_gaps, input_stalls, steps
 from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.idle.idle_gaps import find_gaps
+from pipeline_lab.analysis.input.input_stalls import find_stalls
+from pipeline_lab.analysis.steps.recorded_steps import find_steps
 from pipeline_lab.trace.xplane.xspace import read_xplane
 def read():
     begin, cpu = time.perf_counter(), time.process_time()
     trace = read_xplane(Path(sys.argv[1]))
     activity = Activity(trace)
-    input_stalls.analyse(activity, steps.analyse(activity))
-    idle_gaps.analyse(activity)
+    find_stalls(activity, find_steps(activity))
+    find_gaps(activity)
     return time.perf_counter() - begin, time.process_time() - cpu, trace.event_count
 read()
 walls, cpus, events = zip(*(read() for _ in range(3)))

@@ -16,8 +16,8 @@ from pipeline_lab.trace.legacy.message import CHUNK, VARINT, MessageField, read_
 from tests.support.xspace import chunk, number, varint
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "small_pipeline.xplane.pb"
-COUNTING = {"step_num": 6, "iter_num": 6, "element_id": 24}
-"""Stats that count on, and by how much per repetition."""
+COUNTING = {"step_num": 6, "iter_num": 6, "element_id": 24, "correlation_id": 10_000}
+"""Stats that count on, and by how much per repetition; the last joins the work of a GPU to its launch."""
 BLOCK = 256
 
 

@@ -2,8 +2,10 @@
 
 ``python -m benchmarks.tune --store DIR`` measures the grid by races (about 26 races of a minute or more), runs our search
 five times for real (a few minutes each), replays random search and TPE on the grid, and races the picks of all of them and
-AUTOTUNE's default against the grid's own best three. Stopped and begun again with the same folder it goes on where it was.
-``--tiny`` tries everything on eight configurations.
+AUTOTUNE's default against the grid's own best three. ``--minutes 10`` ends before a piece that would not fit in; begun again
+with the same folder it goes on where it was. Every race has the same reference among its arms, and the grid holds ratios to
+it alone, so that pieces measured at different hours can stand beside each other; how far that is true is printed: the
+reference's own step in each race, and the grid's best three raced again. ``--tiny`` tries everything on eight configurations.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tune.grid import AUTOTUNE, FULL, START, TINY, Size
-from benchmarks.tune.measuring import Measuring
+from benchmarks.tune.measuring import Clock, Measuring
 from benchmarks.tune.replay import random_pick, tpe_pick
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run_options import RunOptions
@@ -30,6 +32,8 @@ from pipeline_lab.tuning.search_result import Tuning, read_tuning
 COUNTS = (3, 5, 8, 10, 20, 30)
 REPLAYS = 200
 TOP = 3
+SEARCH_S = 240.0
+"""About what one of our searches takes; its budget is the most."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,18 @@ def main() -> None:
         "--store", type=Path, required=True, help="folder that keeps every run; what it has is not run again"
     )
     parser.add_argument("--tiny", action="store_true", help="eight configurations, one seed")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="end before a piece that takes longer")
     arguments = parser.parse_args()
     root = arguments.store.absolute()
     root.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PIPELINE_LAB_CACHE", str(root / ".cache"))
     size, store = TINY if arguments.tiny else FULL, RunStore(root)
-    measuring = Measuring(store, root / "trials.jsonl")
+    clock = Clock(60 * arguments.minutes)
+    measuring = Measuring(store, root / "trials.jsonl", clock)
     table = measure_grid(size, measuring)
     grid_s = measuring.spent_s
     print_replays(size, table)
-    picks = [*search_for_real(size, store), *replay(size, table), _autotune()]
+    picks = [*search_for_real(size, store, clock), *replay(size, table), _autotune()]
     print_answer(table, picks, race_picks(size, table, picks, measuring), grid_s)
 
 
@@ -79,24 +85,25 @@ def measure_grid(size: Size, measuring: Measuring) -> dict[str, float]:
     others = {name: options for name, options in known.items() if name != reference}
     print(f"Measuring {len(known)} configurations against “{reference}”.", flush=True)
     found = measuring.race_all("grid", known[reference], others, size.pairs)
+    print(f"{len(found) + 1} measured. {measuring.describe_reference()}")
     return {reference: 1.0} | {name: ratio.ratio for name, ratio in found.items()}
 
 
-def search_for_real(size: Size, store: RunStore) -> Iterator[Pick]:
+def search_for_real(size: Size, store: RunStore, clock: Clock) -> Iterator[Pick]:
     for seed in range(size.seeds):
-        found = _search(size, store, seed)
+        found = _search(size, store, seed, clock)
         ended = found.ended
         if ended is None:
             raise SystemExit(f"The search {found.id} did not end: {found.record.status.reason}")
         yield Pick("ours", seed, found.winner_name, found.winner, ended.configurations, ended.spent_s)
 
 
-def _search(size: Size, store: RunStore, seed: int) -> Tuning:
+def _search(size: Size, store: RunStore, seed: int, clock: Clock) -> Tuning:
     name = f"ours, seed {seed}"
     earlier = next((run for run in store.runs() if run.kind is RunKind.TUNE and run.name == name), None)
     if earlier is not None and earlier.status.state is RunState.DONE:
         return read_tuning(store.folder(earlier.id))
-    print(f"Searching, seed {seed}.", flush=True)
+    clock.begin(f"search, seed {seed}", SEARCH_S)
     if earlier is None:
         only = {knob: tuple(values) for knob, values in size.knobs.items()}
         options = TuneOptions(
@@ -134,7 +141,7 @@ def race_picks(size: Size, table: Mapping[str, float], picks: list[Pick], measur
 
 
 def print_replays(size: Size, table: Mapping[str, float]) -> None:
-    """Print how far the replayed methods are from the grid's best after so many configurations."""
+    """Print how far the replayed methods are from the grid's best after n configurations."""
     best, space = min(table.values()), size.space
     counts = [count for count in COUNTS if count <= len(table)]
     print(f"\nmedian over {REPLAYS} replays of the pick's time over the best one's, on the measured grid")
@@ -154,6 +161,8 @@ def print_answer(table: Mapping[str, float], picks: list[Pick], raced: Mapping[s
     print(
         f"\nthe grid: {len(table)} configurations in {grid_s / 60:.0f} min; its best three, raced again: {', '.join(top)}"
     )
+    apart = max(abs(raced[name].ratio / (table[name] / table[top[0]]) - 1) for name in top)
+    print(f"raced again, they are at most {100 * apart:.1f} % from what the grid says of them")
     print(f"{'method':9}{'seed':>5}{'measured':>10}{'time':>9}  {'over the best':>14}  interval       pick")
     for pick in picks:
         ratio = raced.get(pick.name)

@@ -1,4 +1,4 @@
-"""Searches without a model, replayed on the measured grid: what they would have picked after so many configurations."""
+"""Searches without a model, replayed on the measured grid: what they would have picked after n configurations."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,14 @@ STARTUP = 5
 
 
 def random_pick(table: Mapping[str, float], count: int, seed: int) -> str:
-    """Return the best of so many configurations drawn at random."""
+    """Return the best of n configurations drawn at random."""
     names = list(table)
     drawn = np.random.default_rng(seed).choice(len(names), size=min(count, len(names)), replace=False)
     return min((names[place] for place in drawn), key=table.__getitem__)
 
 
 def tpe_pick(space: Space, table: Mapping[str, float], count: int, seed: int) -> str:
-    """Return the best of so many configurations that Optuna's TPE asks for, knobs as places on a line."""
+    """Return the best of n configurations that Optuna's TPE asks for, knobs as places on a line."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP))
     seen: dict[str, float] = {}

@@ -166,7 +166,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
             pool=3,
         ),
         job(
-            "one slow record in so many, in order",
+            "one slow record in n, in order",
             timed(map_ms=(1.0, 0.8)[v], tail_every=16, tail_ms=(40.0, 30.0)[v]),
             chain(mapped(8, deterministic=True)),
             "input-bound",

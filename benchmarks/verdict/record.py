@@ -55,7 +55,7 @@ class Answer:
 
 
 def record(jobs: list[Planted], repetitions: int, store: RunStore, output: Path) -> Iterator[tuple[Planted, Answer]]:
-    """Run every job so many times and yield each answer as soon as it is known; they are also added to ``output``."""
+    """Run every job several times and yield each answer as soon as it is known; they are also added to ``output``."""
     with _worker() as (asked, answered), output.open("a") as results:
         for repetition in range(repetitions):
             for job in jobs:

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved, fingerprint
+from pipeline_lab.analysis.diagnosis.inputs import WindowList
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved, fingerprint_inputs
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.figures.chart_list import CHARTS
 from tests.support.long_run import LongRun
@@ -36,10 +37,13 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 def follow(run: LongRun, fold: RunFold, saved: SavedDiagnosis) -> float:
     """Let one window after another land; return what each one costs, seconds."""
+    windows = WindowList(run.folder)
+    windows.look()
 
     def land() -> None:
-        inputs = fingerprint(run.folder.path)
-        fold.add_new()
+        listed = windows.look()
+        inputs = fingerprint_inputs(run.folder.path, listed)
+        fold.add_new(listed=listed)
         saved.save(fold.diagnose(), inputs)
 
     costs = []
