@@ -1,6 +1,7 @@
 """What the process with TensorFlow notes of loops inside of ``tf.function``, and what such loops compute with and without it."""
 
 import tempfile
+import threading
 import time
 from collections import deque
 from pathlib import Path
@@ -66,9 +67,15 @@ def save_graph_loop() -> dict[str, Any]:
 def take_gradients_beside_tracing() -> list[bool]:
     """Return whether gradients of a thread without batches count for the traced pass, and for one begun elsewhere meanwhile."""
     traced, other = Pass("traced", examples=1), Pass("other", examples=1)
-    with step_hooks.tracing(traced):
-        step_hooks._last = other  # as a batch on another thread does
-    step_hooks.note_gradients()
+
+    def trace_and_train() -> None:
+        with step_hooks.tracing(traced):
+            step_hooks._last = other  # as a batch on another thread does
+        step_hooks.note_gradients()
+
+    thread = threading.Thread(target=trace_and_train)  # the one of this process may have taken batches in an earlier test
+    thread.start()
+    thread.join()
     return [traced.has_gradients, other.has_gradients]
 
 
