@@ -1,6 +1,5 @@
 """Run one job from its folder, and leave a readable run however it ends; or load TensorFlow before the job is known."""
 
-import contextlib
 import importlib
 import multiprocessing
 import os
@@ -16,7 +15,7 @@ from types import SimpleNamespace
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.run_events import PhaseEvent
+from pipeline_lab.runs.run_events import LAST_PHASE, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
@@ -76,7 +75,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
     document = record.options or {}
     stop = StopRequest()
     stop.listen()
-    with contextlib.suppress(StopRequestedError):
+    try:
         if record.kind is RunKind.RACE:
             race = read_race_options(document)
             from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless loaded by a spare
@@ -89,6 +88,8 @@ def _run(folder: RunFolder, log: EventLog) -> None:
 
             keep_generated_code_in(folder.scratch)
             run_session(Job(folder, options, log, stop, Clock()))
+    except StopRequestedError:
+        log.write(PhaseEvent(LAST_PHASE))  # all that it reported is there
 
 
 def _redirect_output(folder: RunFolder) -> None:
