@@ -185,7 +185,7 @@ class JobReader:
     def read(self) -> JobTables:
         """Read all that there is by now."""
         folder = self._folder
-        self._noted += self._events.read()
+        self._noted = [*self._noted, *self._events.read()]  # what was read before keeps what it had
         about, unreadable = self._unless_kept(
             "about", lambda: _read_about(folder), folder.record, folder.files, folder.written, folder.recipe
         )

@@ -6,7 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.diagnosis.job_tables import read_job
+from pipeline_lab.analysis.diagnosis.job_tables import JobReader, read_job
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import NoteEvent, format_event
 from pipeline_lab.runs.run_tables import RESOURCES
 from tests.support.recorded_run import write_run
 
@@ -28,3 +30,14 @@ def test_a_script_on_a_gpu_launches_ahead(tmp_path: Path, device: str | None, is
     script = replace(found, environment={} if device is None else {"device": device}, read=sampled)
     assert script.launches_ahead is expected
     assert not replace(script, is_launched=True).launches_ahead
+
+
+def test_what_was_read_of_a_run_in_progress_stays_as_it_was(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", state=RunState.RUNNING)
+    reader = JobReader(folder)
+    before = reader.read()
+    reported = len(before.events)
+    with folder.events.open("a") as file:
+        file.write(format_event(NoteEvent("Mind this.")))
+    assert len(reader.read().events) == reported + 1
+    assert len(before.events) == reported
