@@ -9,6 +9,7 @@ from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict.recording_cost import PROFILER_SLOWDOWN_PERCENT, find_recording_cost
 from pipeline_lab.analysis.verdict.recording_findings import (
     cut_off_steps,
     device_plane_missing,
@@ -241,7 +242,6 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MAX_NAMES]) + more
 
 
-PROFILER_SLOWDOWN_PERCENT = 10.0
 SLOWED_PERCENT = 5.0
 """Of the time in which a GPU held itself back, from which it is worth a finding."""
 
@@ -345,7 +345,7 @@ def _profiler_overhead(results: Results) -> Finding | None:
     return Finding(
         "profiler-overhead",
         f"Steps take {format_percent(percent)} longer while they are recorded, so the charts of the windows show "
-        f"somewhat more time than the job normally needs{_LEFT_OUT if _has_device(results) else ''}.",
+        f"somewhat more time than the job normally needs{_LEFT_OUT if _is_left_out(results) else ''}.",
         (
             Evidence("recorded step", format_duration(cost.profiled_step_ns)),
             Evidence("plain step", format_duration(cost.plain_step_ns)),
@@ -356,9 +356,13 @@ def _profiler_overhead(results: Results) -> Finding | None:
 _LEFT_OUT = "; the verdict leaves out what that adds to op dispatch"
 
 
-def _has_device(results: Results) -> bool:
-    found = results.step_breakdown
-    return not isinstance(found, Unavailable) and found.device_compute_ns + found.device_copy_ns > 0
+def _is_left_out(results: Results) -> bool:
+    """Say whether the verdict takes something off the launching of ops."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable):
+        return False
+    cost = find_recording_cost(results, breakdown)
+    return cost is not None and cost.added_ns(breakdown) > 0
 
 
 def _busy_machine(results: Results) -> Finding | None:

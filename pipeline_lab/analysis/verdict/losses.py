@@ -6,8 +6,6 @@ highly input-bound).
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pipeline_lab.analysis.causes import Busy, StepPart, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
@@ -15,9 +13,10 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
-from pipeline_lab.analysis.verdict.findings import PROFILER_SLOWDOWN_PERCENT, is_machine_busy
+from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
+from pipeline_lab.analysis.verdict.recording_cost import find_recording_cost, has_device_work
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -94,7 +93,7 @@ def measure_losses(results: Results) -> Losses | None:
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
         worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
         return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker, are_recorded=False)
-    has_device = breakdown.device_compute_ns + breakdown.device_copy_ns > 0
+    has_device = has_device_work(breakdown)
     parts: dict[VerdictClass, float] = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
         VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
@@ -102,8 +101,8 @@ def measure_losses(results: Results) -> Losses | None:
         VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
         VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
     }
-    recording = _recording(job) if has_device else None
-    added_ns = 0.0 if recording is None else min(recording.share * breakdown.total_ns, breakdown.dispatch_ns)
+    recording = find_recording_cost(results, breakdown)
+    added_ns = 0.0 if recording is None else recording.added_ns(breakdown)
     parts[VerdictClass.DISPATCH_BOUND] -= added_ns
     total_ns = breakdown.total_ns - added_ns
     by_class = {kind: 100.0 * part_ns / total_ns for kind, part_ns in parts.items()}
@@ -123,10 +122,8 @@ def measure_losses(results: Results) -> Losses | None:
     is_estimated = isinstance(results.calibration, Unavailable) and shared > 0
     hidden = shared if is_estimated else hidden
     alone = _alone_percent(results)
-    if (
-        has_device and launching >= CONTENTION_PERCENT
-    ):  # the device works for part of it, launching alone takes the rest
-        alone = max(0.0, alone - working)
+    if has_device and launching >= CONTENTION_PERCENT:
+        alone = max(0.0, alone - working)  # the device works for part of it, launching alone takes the rest
     stretched = min(hidden, max(0.0, launching - alone))
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
@@ -140,38 +137,6 @@ def measure_losses(results: Results) -> Losses | None:
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
-
-
-@dataclass(frozen=True)
-class _Recording:
-    """What recording does to the steps of a job.
-
-    Attributes:
-        share: Of a recorded step, what it takes longer than others, waits for input aside.
-        plain_ns: Mean of the steps that were not recorded.
-    """
-
-    share: float
-    plain_ns: float
-
-
-def _recording(job: JobSteps | Unavailable) -> _Recording | None:
-    """Return what recording does to the steps; None where that is nothing to speak of.
-
-    The profiler works on the host, for each op that is launched, so beside a device that time looks like dispatch.
-    """
-    if isinstance(job, Unavailable):
-        return None
-    step_ns = tables.ints(job.table, "step_ns")
-    working_ns = step_ns - np.where(tables.valid(job.table, "wait_ns"), tables.ints(job.table, "wait_ns"), 0)
-    measured, recorded = ~tables.bools(job.table, "warmup"), tables.bools(job.table, "profiled")
-    plain, recorded = measured & ~recorded, measured & recorded
-    if min(plain.sum(), recorded.sum()) < FEWEST_STEPS:
-        return None
-    longer_ns = [np.median(each[recorded]) - np.median(each[plain]) for each in (working_ns, step_ns)]
-    added_ns = float(min(longer_ns))  # what a wait for input hides makes no step longer
-    is_longer = added_ns > PROFILER_SLOWDOWN_PERCENT / 100.0 * np.median(step_ns[plain])
-    return _Recording(added_ns / float(step_ns[recorded].mean()), float(step_ns[plain].mean())) if is_longer else None
 
 
 def _without_device(results: Results) -> Losses | None:

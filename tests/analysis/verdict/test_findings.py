@@ -1,13 +1,17 @@
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_findings import why_no_device
@@ -16,6 +20,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import breakdown, side_by_side
+from tests.analysis.verdict.test_verdict_rules import divided, slower_while_recorded
 from tests.support import results
 
 
@@ -211,6 +216,25 @@ def test_the_profilers_own_price():
     columns["shortened"][0] = True
     shortened = replace(cost, windows=pa.table(columns, schema=WINDOW_TABLE))
     assert kinds(profiler_cost=shortened) == ["shortened-windows"]
+
+
+def test_what_recording_adds_is_called_left_out_where_the_verdict_leaves_it_out():
+    cost = replace(results.profiler_cost(), profiled_step_ns=50e6, plain_step_ns=33e6)
+
+    def said(parts: StepBreakdown, job: JobSteps) -> str:
+        found = find_all_findings(results.diagnosis(profiler_cost=cost, step_breakdown=parts, job_steps=job))
+        return next(each.sentence for each in found if each.kind == "profiler-overhead")
+
+    job, launching = slower_while_recorded(50, 33), divided(dispatch=40, device_compute=60)
+    recorded = np.flatnonzero(tables.bools(job.table, "profiled"))
+    few = np.isin(np.arange(job.table.num_rows), recorded[:5])
+    assert said(launching, job).endswith("; the verdict leaves out what that adds to op dispatch.")
+    for parts, steps in (
+        (launching, replace(job, table=tables.replace_column(job.table, "profiled", few))),
+        (divided(host_compute=60, dispatch=40), job),
+        (divided(device_compute=100), job),
+    ):
+        assert said(parts, steps).endswith("somewhat more time than the job normally needs.")
 
 
 def test_views_of_an_image_that_meet_in_batches():
