@@ -54,10 +54,15 @@ def describe(error: BaseException) -> str:
 
 
 _NODE = "Detected at node"
-_BY_AUTOGRAPH = "in user code:"
+_LEADING = (
+    re.compile(r"\x1b\[\d*m"),
+    re.compile(r"Exception encountered when calling [^\n]*\n\s*\n\s*"),
+    re.compile(r"in user code:[ \t]*\n[ \t]*\n.*?\n[ \t]*\n", re.DOTALL),
+)
+"""What stands before the message itself: bold type, the Keras layer that was called, the lines that AutoGraph read."""
 _ASIDES = re.compile(r"Graph execution error:|<stack traces unavailable>|Node: '.*'|\d+ root error\(s\) found\.")
 """Lines of an error of a graph that are not its cause."""
-_NAMES = re.compile(r"\{\{.*?\}\}|\[Op:[^\]]*\]")
+_NAMES = re.compile(r"\{\{.*?\}\}|\[Op:[^\]]*\](?: name: ?)?")
 _WRAPPINGS = re.compile(
     r"^(\(\d+\) [A-Z_]+: )?(Error in user-defined function passed to \S+ transformation with iterator: \S+: )?"
 )
@@ -66,12 +71,12 @@ _WRAPPINGS = re.compile(
 def first_line(error: BaseException) -> str:
     """Return the first line of the message that says what happened, without TensorFlow's node names; empty without one.
 
-    An error of a graph begins with the place where each node was made, ``Detected at node …`` and indented lines below it; one
-    of a function that AutoGraph read ends with its message, after ``in user code:`` and the lines that led to it.
+    An error of a graph begins with the place where each node was made, ``Detected at node …`` and indented lines below it.
     """
-    is_place = False
-    lines = text_of(error).splitlines()
-    for line in reversed(lines) if _BY_AUTOGRAPH in map(str.strip, lines) else lines:
+    is_place, text = False, text_of(error)
+    for leading in _LEADING:
+        text = leading.sub("", text)
+    for line in text.splitlines():
         is_place = line.startswith(_NODE) or (is_place and (not line.strip() or line[0].isspace()))
         telling = "" if is_place else _WRAPPINGS.sub("", _NAMES.sub("", line).strip())
         if telling and not _ASIDES.fullmatch(telling):

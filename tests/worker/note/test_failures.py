@@ -1,5 +1,6 @@
 import errno
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ _BY_AUTOGRAPH = """in user code:
 
     ValueError: Shape must be rank 0 but is rank 1 for {{node ReadFile}}ReadFile
 """
+_CALLING = """Exception encountered when calling Sequential.call().
+
+\x1b[1mDimensions must be equal, but are 5 and 2.\x1b[0m
+
+Arguments received by Sequential.call():
+  • inputs=tf.Tensor(shape=(2, 5), dtype=float32)
+  • training=None
+"""
+_CALLING_IN_MAP = _BY_AUTOGRAPH.partition("    ValueError")[0] + textwrap.indent(
+    f"ValueError: {_CALLING}", "    ", lambda _: True
+)
 _IN_GRAPH = """Graph execution error:
 
 Detected at node a/Assert defined at (most recent call last):
@@ -91,6 +103,12 @@ _LABEL = "Received a label value of {} which is outside the valid range of"
             "RuntimeError: assertion failed: [too large];",
         ),
         (ValueError(_BY_AUTOGRAPH), "ValueError: Shape must be rank 0 but is rank 1 for ReadFile;"),
+        (
+            ValueError("Incompatible shapes: [2] vs. [3] [Op:AddV2] name: "),
+            "ValueError: Incompatible shapes: [2] vs. [3];",
+        ),
+        (ValueError(_CALLING), "ValueError: Dimensions must be equal, but are 5 and 2;"),
+        (ValueError(_CALLING_IN_MAP), "ValueError: Dimensions must be equal, but are 5 and 2;"),
         (RuntimeError(_IN_GRAPH.format(_IN_DATA)), "RuntimeError: KeyError: 'label';"),
         (ResourceExhaustedError(_IN_GRAPH.format(_OOM)), "GPU:1 ran out of memory at a tensor of half [128, 56]:"),
         (ResourceExhaustedError(_OOM.replace("GPU:1", "CPU:0")), OUT_OF_MEMORY),
