@@ -141,8 +141,8 @@ def read_record_in(folder: str) -> RunRecord:
 def _parse_record(path: str, _version: tuple[int, int, int]) -> RunRecord:
     """Read a record again only when its file changes, so that long lists of runs open at once."""
     file = Path(path)
-    record = RunRecord.from_json(file.read_text(encoding="utf-8"))
-    return replace(record, id=file.parent.name)  # also for a run that was copied or renamed by hand
+    name = file.parent.name  # also for a run that was copied or renamed by hand
+    return RunRecord.from_json(file.read_text(encoding="utf-8"), name)
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:

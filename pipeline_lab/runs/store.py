@@ -151,11 +151,11 @@ class RunStore:
 
     def is_sample(self, run_id: str) -> bool:
         """Say whether a run is bundled; one of the store's own goes before it."""
-        return run_id in self._bundled and not (self.root / run_id / RECORD).is_file()
+        return run_id in self._sample_ids and not (self.root / run_id / RECORD).is_file()
 
     @cached_property
-    def _bundled(self) -> frozenset[str]:
-        """Ids of the bundled runs; they do not change while the lab runs."""
+    def _sample_ids(self) -> frozenset[str]:
+        """Ids of the samples, which do not change while the lab runs."""
         folders = self.samples.iterdir() if self.samples else ()
         return frozenset(each.name for each in folders if (each / RECORD).is_file())
 
