@@ -34,8 +34,14 @@ def group_mean(values: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def group_percentile(values: FloatArray, starts: IntArray, percent: float) -> FloatArray:
-    """Return a percentile of each group, NaN ignored, shape (groups,); NaN where a group holds nothing else."""
-    size = int(starts[1]) if len(starts) > 1 else max(1, len(values))
+    """Return a percentile of each group, NaN ignored, shape (groups,); NaN where a group holds nothing else.
+
+    Args:
+        values: All members, shape (n,).
+        starts: Of :func:`group_starts` for as many, so that all groups but the last are of one size.
+        percent: 0 to 100.
+    """
+    size = group_size(starts) if len(starts) > 1 else max(1, len(values))
     whole = values[: len(values) // size * size].reshape(-1, size)
     complete = np.flatnonzero(~np.isnan(whole).any(axis=1))
     found = np.full(len(starts), np.nan)
