@@ -136,12 +136,18 @@ def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tr
 
 
 @pytest.mark.parametrize(
-    ("percent", "words"), [(23.1, "takes 23.1 % less time"), (-3.0, "takes 3 % more time"), (-0.04, "takes as long")]
+    ("percent", "words"),
+    [
+        (23.1, "takes 23.1 % less time (21.1 % to 25.1 %)."),
+        (-3.0, "takes 3 % more time (1 % to 5 %)."),
+        (-1.0, "takes 1 % more time (-1 % to 3 %)."),
+        (0.0, "takes as long (-2 % to 2 % less)."),
+    ],
 )
 def test_a_prediction_is_worded_by_its_sign(percent: float, words: str) -> None:
     predicted = ScriptPrediction(1e6, (), percent, percent - 2.0, percent + 2.0, percent)
     said = fixing.describe_gain(Fix((), None, None, (), predicted))
-    assert said.startswith(f"Not raced: the gain is not measured. Predicted: a step {words} (")
+    assert said == f"Not raced: the gain is not measured. Predicted: a step {words}"
 
 
 def test_what_the_model_does_not_explain_is_tried_unless_the_computation_is_the_limit() -> None:

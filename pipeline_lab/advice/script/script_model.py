@@ -55,6 +55,15 @@ class ScriptPrediction:
     quiet_percent: float
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_longer(self) -> bool:
+        return self.gain_percent < 0
+
+    @property
+    def bounds_percent(self) -> tuple[float, float]:
+        """Bounds of how much less time it takes, or of how much more where it is longer; the smaller one first."""
+        return (-self.high_percent, -self.low_percent) if self.is_longer else (self.low_percent, self.high_percent)
+
 
 def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
     """Put what the model does not explain of the script on the term that binds, so that it gives the script's own step."""

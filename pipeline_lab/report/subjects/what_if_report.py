@@ -80,8 +80,8 @@ def report_script_changes(
         "--change to predict them together."
         if together is None
         else f"Predicted: {format_duration(together.step_ns)} a step instead of {format_duration(run.step_ns)}, "
-        f"{format_percent(abs(together.gain_percent))} {'less' if together.gain_percent >= 0 else 'more'} "
-        f"({together.low_percent:.0f} to {together.high_percent:.0f} %)."
+        f"{format_percent(abs(together.gain_percent))} {'more' if together.is_longer else 'less'} "
+        "({:.0f} to {:.0f} %).".format(*together.bounds_percent)
     )
     terms = _terms(own if together is None else together.terms)
     return Content(

@@ -417,15 +417,11 @@ def describe_gain(fix: Fix) -> str:
     raced = fix.gain.reason
     if isinstance(fix.predicted, Unavailable):
         return f"{raced} {fix.predicted.reason}"
-    low, high = fix.predicted.low_percent, fix.predicted.high_percent
-    bounds = f"({format_percent(low)} to {format_percent(high)})"
-    gain = fix.predicted.gain_percent
-    takes = (
-        f"takes {format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time"
-        if abs(gain) >= 0.1
-        else "takes as long"
-    )
-    return f"{raced} Predicted: a step {takes} {bounds}."
+    low, high = map(format_percent, fix.predicted.bounds_percent)
+    change, more = abs(fix.predicted.gain_percent), "more" if fix.predicted.is_longer else "less"
+    if change < 0.1:
+        return f"{raced} Predicted: a step takes as long ({low} to {high} {more})."
+    return f"{raced} Predicted: a step takes {format_percent(change)} {more} time ({low} to {high})."
 
 
 def _change(change: Change) -> dict[str, Any]:
