@@ -9,12 +9,17 @@ import tempfile
 import threading
 import time
 import unittest.mock
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
+from pipeline_lab.capture.script import step_hooks
+from pipeline_lab.capture.script.step_notes import Pass, Role
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -474,13 +479,6 @@ def elements_as_raced(path: str, change: str) -> list[Any]:
     return trap_tasks.elements_as_raced(path, change)
 
 
-def note_made_datasets() -> dict[str, Any]:
-    """Return what is noted of a script's datasets."""
-    from tests.worker.recipe import recipe_tasks  # loads Keras
-
-    return recipe_tasks.note_made_datasets()
-
-
 def order_by_numbers() -> dict[str, Any]:
     from tests.worker.recipe import numbered_tasks
 
@@ -491,6 +489,12 @@ def time_graph_loops() -> dict[str, Any]:
     from tests.worker.recipe import loop_tasks
 
     return loop_tasks.time_graph_loops()
+
+
+def save_graph_that_cannot_be_stripped() -> bool:
+    from tests.worker.recipe import loop_tasks
+
+    return loop_tasks.save_graph_that_cannot_be_stripped()
 
 
 def save_graph_loop() -> dict[str, Any]:
@@ -521,9 +525,42 @@ def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
     }
 
 
+def leave_something_behind() -> None:
+    """Leave what a job, a seeded dataset and a loop leave in a process."""
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    tf.random.set_seed(3)
+    step_hooks.here.of = step_hooks._last = Pass("behind", examples=1)
+    step_hooks.here.role = Role.FIT
+    step_hooks.trained.add("behind")
+
+
+def find_remains() -> dict[str, Any]:
+    """Return what a task finds of earlier ones."""
+    here = step_hooks.here
+    return {
+        "precision": keras.mixed_precision.global_policy().name,
+        "seed": context.global_seed(),
+        "batches": [here.of is not None, step_hooks._last is not None, here.role is not None, bool(step_hooks.trained)],
+    }
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a task find nothing of earlier ones that its answer could hang on, and leave nobody who listens to later ones."""
+    keras.mixed_precision.set_global_policy("float32")
+    tf.random.set_seed(None)
+    step_hooks.here.__dict__.clear()
+    step_hooks._last = None
+    step_hooks.trained.clear()
+    yield
+    assert not step_hooks.listeners, "the task still listens to the steps of this process"
+
+
 TASKS = {
     task.__name__: task
     for task in (
+        leave_something_behind,
+        find_remains,
         files_of,
         search_misfit,
         data_bytes_of,
@@ -558,9 +595,9 @@ TASKS = {
         sample_the_busiest,
         race_script,
         prefetched_in_a_race,
-        note_made_datasets,
         order_by_numbers,
         save_graph_loop,
+        save_graph_that_cannot_be_stripped,
         take_gradients_beside_tracing,
         time_graph_loops,
         read_script,
@@ -583,4 +620,4 @@ TASKS = {
 
 
 if __name__ == "__main__":
-    serve(TASKS.__getitem__)
+    serve(lambda name: _undisturbed()(TASKS[name]))

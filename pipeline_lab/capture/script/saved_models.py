@@ -25,10 +25,13 @@ def keep_clocks_out(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _strip(model: Any) -> None:
-    graph = model.graph_def
+    graph = type(model.graph_def)()
+    graph.CopyFrom(model.graph_def)  # what fails on the way leaves the model whole
     removed = [_strip_nodes(graph.node), *map(_strip_function, graph.library.function)]
     if any(removed):
-        model.meta_info_def.stripped_op_list.CopyFrom(stripped_op_list_for_graph(graph))
+        operations = stripped_op_list_for_graph(graph)
+        model.graph_def.CopyFrom(graph)
+        model.meta_info_def.stripped_op_list.CopyFrom(operations)
 
 
 def _strip_function(function: Any) -> bool:

@@ -1,4 +1,7 @@
-"""What the process with TensorFlow notes of :mod:`tests.worker.recipe.made_datasets`."""
+"""What is noted of :mod:`tests.worker.recipe.made_datasets`; ``python -m tests.worker.recipe.recipe_tasks`` serves it.
+
+What TensorFlow does without notes is only to be seen in a process in which nothing has asked for them yet.
+"""
 
 import concurrent.futures
 import contextlib
@@ -17,17 +20,21 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script.step_hooks import is_hooked
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger, Note, note_of
 from pipeline_lab.worker.recipe.places import write_site
 from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, find_note, replay
+from tests.support.warm_worker import serve
 from tests.worker.recipe import made_datasets
 
 RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
 
 
 def note_made_datasets() -> dict[str, Any]:
+    """Return what is noted of a script's datasets, and what they are with and without notes."""
+    assert not is_hooked(tf.data.Dataset, "__init__"), "nothing is noted yet"
     before, fingerprints = _look_at_all()
     signatures, error = _signatures(), _error()
     note_new_iterators()
@@ -254,3 +261,10 @@ def _refused(dataset: Any, edits: dict[Note, Any]) -> str:
     except CannotReplayError as error:
         return str(error)
     return ""
+
+
+if __name__ == "__main__":
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    serve({note_made_datasets.__name__: note_made_datasets}.__getitem__)

@@ -63,5 +63,9 @@ def test_a_saved_model_holds_no_clocks(ask_tensorflow: Callable[..., Any]) -> No
     assert found == {"results": [10, 10], "told": [True, True], "ours": []}
 
 
+def test_a_model_whose_clocks_stay_is_saved_whole(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("save_graph_that_cannot_be_stripped")
+
+
 def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorflow: Callable[..., Any]) -> None:
     assert ask_tensorflow("take_gradients_beside_tracing") == [False, True]
