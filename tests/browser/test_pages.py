@@ -5,6 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
+from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from tests.browser.acting import choose_row, open_button
 from tests.browser.conftest import (
     BACKGROUNDS,
@@ -63,6 +64,20 @@ def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
         settle(page)
         expect(page.get_by_test_id("stException")).to_have_count(0)
         shoot(page, shots, f"section-{section.split()[0].lower()}.png")
+
+
+def test_a_library_that_did_not_come_is_asked_for_again(server, recorded, page, complaints):
+    asked = []
+
+    def refuse_once(route):
+        asked.append(route.request.url)
+        route.continue_() if len(asked) > 1 else route.abort()
+
+    page.route(f"**{DRAWING_LIBRARY}*", refuse_once)
+    page.goto(f"{server.url}/run?run={recorded.done.id}")
+    expect(page.locator(".lab-chart.js-plotly-plot").first).to_be_visible()
+    assert len(asked) > 1
+    complaints[:] = [each for each in complaints if "ERR_FAILED" not in each]
 
 
 def test_what_was_not_measured_is_said_in_place_of_its_chart(server, recorded, page):

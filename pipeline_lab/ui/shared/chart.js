@@ -1,4 +1,6 @@
 // A chart that is drawn once, and again in place when its data or its width change; the library is fetched once per page.
+const AGAIN_MS = 2000 // until a library that did not come is asked for again
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const place = parentElement.querySelector(".lab-chart")
   place.setAttribute("aria-label", data.description)
@@ -6,13 +8,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
   place.tell = (mark) => setTriggerValue("clicked", mark)
   if (place.shown === data.figure) return
   place.shown = data.figure
-  library(data.library).then((Plotly) => {
-    if (!place.isConnected || place.shown !== data.figure) return
+  const isWanted = () => place.isConnected && place.shown === data.figure
+  const draw = (Plotly) => {
+    if (!isWanted()) return
     const isNew = !place.on
     const { data: traces, layout } = JSON.parse(data.figure)
     Plotly.react(place, traces, { ...layout, autosize: true, uirevision: "kept" }, data.config)
     if (isNew) follow(Plotly, place)
-  })
+  }
+  const wait = () => setTimeout(() => isWanted() && ask(), AGAIN_MS)
+  const ask = () => library(data.library).then(draw, wait)
+  ask()
 }
 
 // Keeps to the width of the page, and tells which mark is clicked.
