@@ -338,7 +338,7 @@ class Deciding(ABC, Generic[Arm, Runs]):
             winner = self._undecided
         if winner is self.start:
             is_short = reason == TIME_SPENT and not any(isinstance(step, Raced) for step in self.history.steps)
-            said = no_first_race_sentence(reason, self.budget.least_to_begin_s) if is_short else reason
+            said = no_first_race_sentence(self.budget.least_to_begin_s) if is_short else reason
             self.end(said, had_time=not is_short)
             return
         if self.budget.left_s < self.budget.race_s(2):

@@ -98,9 +98,9 @@ def no_time_sentence(reason: str, least_s: float) -> str:
     return f"{reason} A race of two takes longer than the remaining time; give the search {format_duration(least_s * NS_PER_S)} or more."
 
 
-def no_first_race_sentence(reason: str, least_s: float) -> str:
-    """Add which budget would have had time for a race, and for one of its winner against the start."""
-    return f"{reason} For one, and one of its winner against the start, give the search {format_duration(least_s * NS_PER_S)} or more."
+def no_first_race_sentence(least_s: float) -> str:
+    """Say that not even one race fitted into the budget, and which one would have sufficed for it and for the winner's."""
+    return f"A race, and one of its winner against the start, takes longer than the budget; give the search {format_duration(least_s * NS_PER_S)} or more."
 
 
 def _gain(ratio: Ratio) -> str:

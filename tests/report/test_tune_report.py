@@ -61,7 +61,7 @@ def test_a_search_that_had_no_time_to_race_is_not_said_to_have_found_nothing_bet
     assert isinstance(ended, SearchEnded)
     unmeasured = replace(ended, winner=START, challenger=START, ratio=None, low=None, high=None, predicted=1.0)
     for sentence, label in (
-        ("Nothing was raced. There is no time for another race.", "nothing raced"),
+        ("Nothing was raced. The budget was too small.", "nothing raced"),
         ("The start stays.", "nothing better"),
     ):
         answer = TuneReport(replace(found, steps=(*steps, replace(unmeasured, sentence=sentence)))).content().answer
