@@ -133,6 +133,7 @@ def _print(rows: list[tuple[Entry, Path]]) -> None:
         best = min(hands, key=lambda name: hands[name], default=None)
         helps = best is not None and written is not None and hands[best] <= (1 - HELPS / 100) * written
         proof = (fix.get("proof") or {}).get("outcome", "–")
+        then = fixed if fix.get("changes") else written  # a changed script that fails has no time
         cells = [
             entry.name,
             ", ".join(each["rewrite"] for each in fix.get("changes", ())) or document.get("failed") or "nothing",
@@ -141,7 +142,7 @@ def _print(rows: list[tuple[Entry, Path]]) -> None:
             *("–" if each is None else f"{each:.2f}" for each in (written, fixed)),
             "–" if best is None else f"{hands[best]:.2f}",
             best if helps else "nothing helps",
-            "–" if not helps else f"{(fixed or written) / hands[best]:.2f}",
+            "–" if not helps or then is None else f"{then / hands[best]:.2f}",
         ]
         print(f"| {' | '.join(map(str, cells))} |")
         altered += [entry.name] if fix.get("changes") and proof not in EQUAL else []
@@ -149,7 +150,7 @@ def _print(rows: list[tuple[Entry, Path]]) -> None:
         if helps:
             gaining.append(entry.name)
             valid += [entry.name] if fixed and proof in EQUAL else []
-            near += [entry.name] if (fixed or written) <= ENOUGH * hands[best] else []
+            near += [entry.name] if then is not None and then <= ENOUGH * hands[best] else []
     print(
         f"\nwith something to gain: {len(gaining)}; of those valid diffs {len(valid)}, within 10 % of by hand {len(near)}"
     )
