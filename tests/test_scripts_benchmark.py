@@ -1,6 +1,11 @@
 """The benchmark over published scripts: its entries are complete, and its truth follows from times alone."""
 
-from benchmarks.fix.__main__ import by_hand
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fix.__main__ import by_hand, print_rows
 from benchmarks.scripts.entries import read_entries
 from benchmarks.scripts.score import WORDS, Answer, find_truth, mark
 
@@ -64,3 +69,16 @@ def test_a_fix_is_held_against_what_may_do_the_same_by_hand() -> None:
     assert names == ["cache after the map", "batch before the map"]
     tiny = next(one for one in ENTRIES if one.name == "keras-collaborative-filtering")
     assert by_hand(tiny, None, may_reorder=True) == [], "the training is not the input"
+
+
+def test_a_changed_script_that_fails_is_not_near_what_is_made_by_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (entry, *_) = ENTRIES
+    change = {"rewrite": "prefetch"}
+    (tmp_path / "fix.json").write_text(json.dumps({"fix": {"changes": [change], "proof": {"outcome": "equal"}}}))
+    for fixed, near in (([93.0], 1), ([], 0)):
+        times = {"as written": [100.0], "fixed": fixed, "by hand": [92.0]}
+        (tmp_path / "time.json").write_text(json.dumps(times))
+        print_rows([(entry, tmp_path)])
+        assert f"within 10 % of by hand {near}\n" in capsys.readouterr().out

@@ -55,7 +55,7 @@ def main() -> int:
                 print(f"… {entry.name}: {phase}", flush=True)
                 ask(entry, folder, chosen, truths.get(entry.name))
     if "print" in phases:
-        _print(rows)
+        print_rows(rows)
     return 0
 
 
@@ -117,7 +117,7 @@ def _last(log: Path) -> str:
     return (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""])[-1][:300]
 
 
-def _print(rows: list[tuple[Entry, Path]]) -> None:
+def print_rows(rows: list[tuple[Entry, Path]]) -> None:
     """Print a row for each script that was measured, and what the issue of all of them is."""
     print("| script | proposed | proof | race | ms as written | fixed | by hand | best by hand | fixed / by hand |")
     print("|---|---|---|---|---|---|---|---|---|")
