@@ -1,11 +1,12 @@
 """Where in the user's files a call stands: found while it runs, written out later.
 
-While the script runs only a code object and the index of an instruction are kept, which costs microseconds; range, line and
-text are read from the source when the recipe is written.
+While the script runs only a code object and the index of an instruction are kept, and the range of one that is met again is
+not looked up again, which costs microseconds; text is read from the source when the recipe is written.
 """
 
 import ast
 import functools
+import itertools
 import linecache
 import os
 import sysconfig
@@ -179,11 +180,16 @@ def write_site(site: CallSite, method: str) -> WrittenSite:
 
 def _range(site: CallSite) -> tuple[int, int, int | None, int | None]:
     """Return first line, last line, first column, column after the last; columns None where Python does not tell."""
-    if site.code is not None and site.instruction >= 0:
-        for index, position in enumerate(site.code.co_positions()):
-            if 2 * index == site.instruction and position[0] is not None:
-                return position[0], position[1] or position[0], position[2], position[3]
-    return site.line, site.line, None, None
+    found = None if site.code is None or site.instruction < 0 else _position(site.code, site.instruction)
+    return (site.line, site.line, None, None) if found is None else found
+
+
+@functools.lru_cache(maxsize=1024)
+def _position(code: CodeType, instruction: int) -> tuple[int, int, int | None, int | None] | None:
+    """Return the range of an instruction; Python goes through all before it, which takes ms in a long script."""
+    positions = itertools.islice(code.co_positions(), instruction // 2, None)
+    line, end_line, column, end_column = next(positions, (None, None, None, None))
+    return None if line is None else (line, end_line or line, column, end_column)
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from pipeline_lab.worker.recipe import places
 from pipeline_lab.worker.recipe.places import WrittenSite, find_site, write_site
 
 SCRIPT = """
@@ -84,9 +85,11 @@ def test_a_call_is_one_place_however_often_it_has_run() -> None:
         for _ in enumerate(Read()):
             pass
 
+    places._position.cache_clear()
     for _ in range(50):  # Python writes shorter instructions for what runs often
         loop()
     assert len(keys) == 1
+    assert places._position.cache_info().misses <= 2, "all instructions before it are gone through once"
     for _ in enumerate(Read()):
         pass
     assert len(keys) == 2, "another place has another key"
