@@ -491,6 +491,12 @@ def time_graph_loops() -> dict[str, Any]:
     return loop_tasks.time_graph_loops()
 
 
+def count_dropping_threads() -> int:
+    from tests.worker.recipe import loop_tasks
+
+    return loop_tasks.count_dropping_threads()
+
+
 def save_graph_that_cannot_be_stripped() -> bool:
     from tests.worker.recipe import loop_tasks
 
@@ -598,6 +604,7 @@ TASKS = {
         order_by_numbers,
         save_graph_loop,
         save_graph_that_cannot_be_stripped,
+        count_dropping_threads,
         take_gradients_beside_tracing,
         time_graph_loops,
         read_script,

@@ -48,7 +48,8 @@ COLUMNS = 5
 """Of a row: the loop's number, what happened, two times in s since the epoch, examples of the batch or -1."""
 CPU = "/device:CPU:0"
 AREA = "steps of pipeline_lab"
-_emptying = threading.Lock()
+_emptying, _dropping = threading.Lock(), threading.Lock()
+DROPPING = "pipeline-lab drops"
 DROP_S = 5.0
 """Between looks at rows that nobody reads any more."""
 
@@ -117,15 +118,18 @@ def tell_steps() -> bool:
 
 def drop_steps() -> None:
     """Drop what loops say from now on, as long as nobody listens."""
-    if _loops and not listeners:
-        threading.Thread(target=_drop, name="pipeline-lab drops", daemon=True).start()
+    if _loops and not listeners and _dropping.acquire(blocking=False):  # else that of an earlier recording still does
+        threading.Thread(target=_drop, name=DROPPING, daemon=True).start()
 
 
 def _drop() -> None:
-    time.sleep(DROP_S)
-    while not listeners:
-        _clear()
+    try:
         time.sleep(DROP_S)
+        while not listeners:
+            _clear()
+            time.sleep(DROP_S)
+    finally:
+        _dropping.release()
 
 
 def _clear() -> None:

@@ -3,6 +3,7 @@
 import tempfile
 import threading
 import time
+import unittest.mock
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from pipeline_lab.capture.script import graph_loops, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_notes import Note, Pass, Took
+from tests.support.patience import PATIENCE_S
 
 WAIT_S, WORK_S = 0.02, 0.03
 BATCHES, EPOCHS = 4, 2
@@ -76,6 +78,25 @@ def save_graph_that_cannot_be_stripped() -> bool:
     before = model.SerializeToString(deterministic=True)
     saved = keep_clocks_out(lambda: (model,))()[0]
     return bool(saved.SerializeToString(deterministic=True) == before)
+
+
+def count_dropping_threads() -> int:
+    """Return how many threads drop what loops say when several recordings have ended."""
+    said = threading.Event()
+    with (
+        unittest.mock.patch.object(graph_loops, "DROP_S", 0.01),
+        unittest.mock.patch.object(graph_loops, "_clear", said.set),
+        unittest.mock.patch.dict(graph_loops._loops, {-1: None}),
+    ):
+        for _ in range(3):
+            graph_loops.drop_steps()
+        assert said.wait(PATIENCE_S)
+        dropping = [each for each in threading.enumerate() if each.name == graph_loops.DROPPING]
+        step_hooks.listen(print)
+        for each in dropping:
+            each.join(PATIENCE_S)
+        step_hooks.leave(print)
+    return len(dropping)
 
 
 def take_gradients_beside_tracing() -> list[bool]:

@@ -67,5 +67,9 @@ def test_a_model_whose_clocks_stay_is_saved_whole(ask_tensorflow: Callable[..., 
     assert ask_tensorflow("save_graph_that_cannot_be_stripped")
 
 
+def test_one_thread_drops_what_loops_say_when_nobody_listens_any_more(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("count_dropping_threads") == 1
+
+
 def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorflow: Callable[..., Any]) -> None:
     assert ask_tensorflow("take_gradients_beside_tracing") == [False, True]
