@@ -144,7 +144,7 @@ def race(
     Raises:
         OptionsError: An arm cannot be found, or the race is not possible as requested.
         RunFailedError: The race failed; the text says why, and what it left is kept.
-        TraceIncompleteError: It was cancelled before its first round was complete.
+        TraceIncompleteError: It was canceled before its first round was complete.
         StoreError: The store cannot be written.
 
     Example:

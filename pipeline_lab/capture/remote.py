@@ -90,7 +90,7 @@ class _Series:
         for number in range(1, self._count + 1):
             begun_s = time.monotonic()
             if self._should_stop():
-                return RunState.CANCELLED, f"Cancelled after {_windows(recorded)}."
+                return RunState.CANCELLED, f"Canceled after {_windows(recorded)}."
             try:
                 self._record_window(number)
                 recorded += 1

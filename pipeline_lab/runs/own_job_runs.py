@@ -112,7 +112,7 @@ class RemoteCapture:
 
 
 def launch_capture(store: RunStore, capture: RemoteCapture) -> RunFolder:
-    """Start recording and return at once; the run continues when the caller ends, and is cancelled like any run.
+    """Start recording and return at once; the run continues when the caller ends, and is canceled like any run.
 
     Raises:
         StoreError: The store cannot be written, or no process can be started.

@@ -326,7 +326,7 @@ def _numbering() -> str:
 
 @dataclass(frozen=True)
 class Run(Displayed):
-    """A run that is over: done, or cancelled with what it had recorded; a notebook shows its verdict and numbers.
+    """A run that is over: done, or canceled with what it had recorded; a notebook shows its verdict and numbers.
 
     Attributes:
         folder: Names of everything that it left.

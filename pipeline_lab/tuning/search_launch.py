@@ -104,9 +104,9 @@ def check_tune(options: TuneOptions) -> None:
 
 
 def resume_tune(store: RunStore, run_id: str) -> RunFolder:
-    """Resume a search that was killed, cancelled or failed; what it measured is not measured again.
+    """Resume a search that was killed, canceled or failed; what it measured is not measured again.
 
-    The trial whose failure ended it is, and so is each that was cancelled or lost.
+    The trial whose failure ended it is, and so is each that was canceled or lost.
 
     Raises:
         OptionsError: The run is not a search, or is over.
@@ -157,7 +157,7 @@ def _start(folder: RunFolder) -> RunFolder:
 
 
 def resume(run_id: str, store: RunStore | None = None) -> Tuning:
-    """Resume a search that was killed or cancelled, and wait for its end.
+    """Resume a search that was killed or canceled, and wait for its end.
 
     Raises:
         OptionsError: The run is not a search, or is over.

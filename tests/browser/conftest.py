@@ -229,7 +229,7 @@ class Recorded:
 def recorded(server) -> Recorded:
     store = server.store
     failed = make_run(store, "synthetic", RunState.FAILED, reason="The file /data/a_*b*.tfrecord is damaged.")
-    cancelled = make_run(store, "unequal-files", RunState.CANCELLED, steps=30, reason="Cancelled after 25 steps.")
+    cancelled = make_run(store, "unequal-files", RunState.CANCELLED, steps=30, reason="Canceled after 25 steps.")
     return Recorded(make_run(store, "baseline"), failed, cancelled)
 
 

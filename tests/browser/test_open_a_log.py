@@ -20,7 +20,7 @@ def runs(server) -> list[str]:
     return [run.name for run in server.store.runs() if "log" in run.tags]
 
 
-def test_a_chosen_trace_is_sent_analysed_shown_and_kept(server, page, shots, tmp_path):
+def test_a_chosen_trace_is_sent_analyzed_shown_and_kept(server, page, shots, tmp_path):
     log = shutil.copy(TRACE, tmp_path / "chosen.xplane.pb")
     visit(page, server.url + "/open")
     for scheme in ("light", "dark"):

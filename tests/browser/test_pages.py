@@ -153,7 +153,7 @@ def test_what_users_typed_is_shown_as_typed(server, recorded, page):
     server.store.rename(recorded.cancelled.id, name)
     visit(page, f"{server.url}/run?run={recorded.cancelled.id}")
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
-    expect(page.get_by_text("Cancelled after 25 steps.")).to_be_visible()
+    expect(page.get_by_text("Canceled after 25 steps.")).to_be_visible()
 
 
 def test_custom_routes_answer_under_streamlit_run(server, recorded):

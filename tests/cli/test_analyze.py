@@ -54,7 +54,7 @@ def test_what_was_not_measured_is_a_sentence_never_a_0() -> None:
     assert " 0 " not in text.split("Numbers")[1]
 
 
-def test_a_trace_file_is_analysed() -> None:
+def test_a_trace_file_is_analyzed() -> None:
     ended = call("analyze", TRACE)
     assert ended.exit_code == 0
     assert "Recorded steps" in ended.stdout

@@ -26,11 +26,11 @@ def _plant(monkeypatch: pytest.MonkeyPatch, state: RunState, reason: str) -> Non
 def test_a_cancelled_capture_tells_what_it_found_before_it_leaves_with_1(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _plant(monkeypatch, RunState.CANCELLED, "Cancelled after 1 window.")
+    _plant(monkeypatch, RunState.CANCELLED, "Canceled after 1 window.")
     ended = call("capture", "localhost:6009", "--store", lab.store.root)
     assert ended.exit_code == 1
     assert "The device waits for input 60 % of the time" in ended.stderr
-    assert "was cancelled: Cancelled after 1 window." in ended.stderr.splitlines()[-1]
+    assert "was canceled: Canceled after 1 window." in ended.stderr.splitlines()[-1]
 
 
 def test_a_capture_that_failed_has_nothing_to_judge(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_an_interrupt_cancels_the_run_and_keeps_it(lab: Lab, command: "subproces
 
     assert command.returncode == 1
     assert printed.strip() == folder.id
-    assert "was cancelled: Cancelled after 7 steps; what was recorded is kept." in messages
+    assert "was canceled: Canceled after 7 steps; what was recorded is kept." in messages
     assert "Traceback" not in messages
     assert notes(folder)[-1] == "flushed"
 

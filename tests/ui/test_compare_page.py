@@ -62,7 +62,7 @@ def test_a_link_to_no_run_is_one_sentence(open_page, runs):
     assert len(app.error) == 1
 
 
-def test_a_run_that_is_not_analysed_is_waited_for(open_page, run_store, monkeypatch):
+def test_a_run_that_is_not_analyzed_is_waited_for(open_page, run_store, monkeypatch):
     from pipeline_lab.ui.shared import analyses
 
     waited = []

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.diagnosis.fold import (
     FoldMemory,
     TraceExecutor,
     TraceParts,
-    analyse_files,
+    analyze_files,
     conclude,
     describe,
     in_turn,
@@ -96,7 +96,7 @@ def _read_parts(
     if not source.files:
         parts, errors = _read_stored_parts(source.derived)
     else:
-        found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
+        found = analyze_files(source.files, [file.path.name for file in source.files], progress, spread)
         parts = [part for each in found if not isinstance(each, Unavailable) for part in each]
         errors = [each.reason for each in found if isinstance(each, Unavailable)]
     if not parts:
@@ -140,7 +140,7 @@ class RunFold:
         missing = self.missing(listed)
         names = [path.parent.name for path in missing]
         for path, found in zip(
-            missing, analyse_files(list(map(session_file, missing)), names, progress, spread), strict=True
+            missing, analyze_files(list(map(session_file, missing)), names, progress, spread), strict=True
         ):
             self._known.add(str(path))
             if isinstance(found, Unavailable):

@@ -96,7 +96,7 @@ WORTH_A_CORE = 200_000
 """Events of a trace whose analyses run on two cores."""
 
 
-def analyse_trace(trace: Trace) -> TraceParts:
+def analyze_trace(trace: Trace) -> TraceParts:
     """Run every analysis that looks at traces on one of them."""
     activity, found = Activity(trace), AnyResults()
     view, work = TraceView(activity, Found(found)), dict(_per_trace())
@@ -105,7 +105,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         for name in names:
             found[name] = attempt(partial(work[name].analyze, view))
 
-    def analyse_others() -> FileReads:
+    def analyze_others() -> FileReads:
         analyze(name for name in work if name not in ("steps", *_LONG))
         reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
         activity.forget_kinds()
@@ -115,9 +115,9 @@ def analyse_trace(trace: Trace) -> TraceParts:
     steps = found["steps"]
     if trace.event_count < WORTH_A_CORE:
         analyze(_LONG)
-        reads = analyse_others()
+        reads = analyze_others()
     else:  # what they share was made for the steps
-        _, reads = beside(partial(analyze, _LONG), analyse_others)
+        _, reads = beside(partial(analyze, _LONG), analyze_others)
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
@@ -188,15 +188,15 @@ def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[t
         yield place, task(item)
 
 
-def analyse_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
+def analyze_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
     """Return what one file says, as a rule of one session, or why it cannot be read."""
     try:
-        return tuple(map(analyse_trace, file.read().by_session()))
+        return tuple(map(analyze_trace, file.read().by_session()))
     except TraceReadError as error:
         return Unavailable(str(error))
 
 
-def analyse_files(
+def analyze_files(
     files: Sequence[TraceFile], names: Sequence[str], progress: Progress | None = None, spread: TraceExecutor = in_turn
 ) -> list[tuple[TraceParts, ...] | Unavailable]:
     """Return what each file says, in the order of the files.
@@ -215,7 +215,7 @@ def analyse_files(
             progress(len(found), len(files), next(iter(waiting.values())))
 
     tell()
-    for place, parts in spread(analyse_file, files):
+    for place, parts in spread(analyze_file, files):
         found[place] = parts
         del waiting[place]
         tell()

@@ -76,7 +76,7 @@ def find_operations(activity: Activity, gaps: IntArray) -> GapOperations:
         activity: The trace.
         gaps: A set; those shorter than :data:`SHORTEST_GAP_NS` are passed over.
     """
-    names, may_name, label, start, end = _labelled_events(activity)
+    names, may_name, label, start, end = _labeled_events(activity)
     long = np.flatnonzero(gaps[:, 1] - gaps[:, 0] >= SHORTEST_GAP_NS)
     touching = covered_until(gaps[long], end) > covered_until(gaps[long], start)
     label, start, end = union_by(label[touching], start[touching], end[touching])
@@ -92,7 +92,7 @@ def find_operations(activity: Activity, gaps: IntArray) -> GapOperations:
     )
 
 
-def _labelled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.bool_], IntArray, IntArray, IntArray]:
+def _labeled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.bool_], IntArray, IntArray, IntArray]:
     """Return the operations of the host, whether each may name a gap, and its events by operation, start and end."""
     if activity.host is None:
         return (), np.empty(0, np.bool_), _NONE, _NONE, _NONE

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def _analyze(trace: TraceView) -> TfData:
-    from pipeline_lab.analysis.tf_data.traced_pipeline import analyse_pipeline  # loads compiled code
+    from pipeline_lab.analysis.tf_data.traced_pipeline import analyze_pipeline  # loads compiled code
 
     steps = attempt(lambda: trace.found.need(Steps, "steps"))
-    return analyse_pipeline(trace.activity, None if isinstance(steps, Unavailable) else steps)
+    return analyze_pipeline(trace.activity, None if isinstance(steps, Unavailable) else steps)
 
 
 def _merge(parts: Sequence[TfData]) -> TfData:

@@ -231,7 +231,7 @@ NEVER_WAITED = Unavailable(
 )
 
 
-def analyse_pipeline(activity: Activity, steps: Steps | None) -> TfData:
+def analyze_pipeline(activity: Activity, steps: Steps | None) -> TfData:
     """Read the pipeline of one trace.
 
     Args:

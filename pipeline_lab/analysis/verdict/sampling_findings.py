@@ -22,7 +22,7 @@ from pipeline_lab.units import format_count, format_percent
 SKEW_BEYOND_CHANCE = 0.05
 """Share of the samples that is more than their file's share, beyond what chance gives, that is worth a finding."""
 
-NEIGHBOURS_BEYOND_CHANCE = 0.1
+NEIGHBORS_BEYOND_CHANCE = 0.1
 STORED_ORDER = 0.5
 """Displacement of the examples, where a random order has 1 and the stored one 0."""
 
@@ -261,7 +261,7 @@ def _uneven_tenths(mixing: Mixing, ideal: Mixing) -> tuple[float, float] | None:
 def _follow_each_other(mixing: Mixing, ideal: Mixing) -> bool:
     if mixing.same_file_neighbours is None or ideal.same_file_neighbours is None:
         return False
-    return mixing.same_file_neighbours >= ideal.same_file_neighbours + NEIGHBOURS_BEYOND_CHANCE
+    return mixing.same_file_neighbours >= ideal.same_file_neighbours + NEIGHBORS_BEYOND_CHANCE
 
 
 def _skew_in_between(sampling: FileSampling) -> Finding | None:

@@ -77,4 +77,4 @@ def check_end(folder: "RunFolder", record: "RunRecord") -> None:
         raise RunFailedError(f"Run {folder.id} {_HOW[status.state]}: {status.reason}")
 
 
-_HOW = {"failed": "failed", "cancelled": "was cancelled", "lost": "was lost"}
+_HOW = {"failed": "failed", "cancelled": "was canceled", "lost": "was lost"}

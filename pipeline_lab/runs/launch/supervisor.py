@@ -35,7 +35,7 @@ class Ending:
     """How a run ended.
 
     Attributes:
-        state: done, failed or cancelled.
+        state: done, failed or canceled.
         reason: One sentence; empty for a run that ended as planned.
         exit_code: Of the worker; None if it never started.
     """
@@ -59,11 +59,11 @@ def explain_exit(folder: RunFolder, exit_code: int, oom_kills_before: int | None
 
 
 def explain_stop(folder: RunFolder, kind: RunKind, exit_code: int | None, *, flushed: bool) -> Ending:
-    """Say what is kept of a run or race that was cancelled while it ran."""
+    """Say what is kept of a run or race that was canceled while it ran."""
     is_race = kind is RunKind.RACE
-    reason = f"Cancelled {_rounds_done(folder) if is_race else _steps_done(folder)}; what was recorded is kept."
+    reason = f"Canceled {_rounds_done(folder) if is_race else _steps_done(folder)}; what was recorded is kept."
     if not flushed and not _has_trained(folder):
-        reason = "Cancelled before the first step; the worker did not stop in time and was killed."
+        reason = "Canceled before the first step; the worker did not stop in time and was killed."
     elif not flushed:
         lost = "its last round" if is_race else "a profile window that was open"
         reason += f" The worker did not stop in time and was killed, so {lost} is lost."
@@ -339,7 +339,7 @@ class Supervision:
             while not turn.has_come(self.lock) and not self._should_stop():
                 time.sleep(_QUEUE_POLL_S)
             if self._should_stop():
-                return Ending(RunState.CANCELLED, "Cancelled before it started.")
+                return Ending(RunState.CANCELLED, "Canceled before it started.")
             return self._measure()
 
     def leave_nothing_behind(self) -> None:
@@ -371,7 +371,7 @@ class Supervision:
         return self.worker
 
     def _should_stop(self) -> bool:
-        """Say whether the run was cancelled, the supervisor ended, or the folder deleted."""
+        """Say whether the run was canceled, the supervisor ended, or the folder deleted."""
         return self.terminated or self.folder.cancel_flag.exists() or not self.folder.record.exists()
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:

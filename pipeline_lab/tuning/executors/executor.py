@@ -102,7 +102,7 @@ class Executor(Protocol):
         """Bring trials to their end, and tell the watch of each.
 
         Raises:
-            SearchStoppedError: The watch asked to stop; trials under way are cancelled.
+            SearchStoppedError: The watch asked to stop; trials under way are canceled.
         """
         ...
 

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import later_epochs
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.fold import analyse_trace
+from pipeline_lab.analysis.diagnosis.fold import analyze_trace
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_phases import Phase
@@ -346,7 +346,7 @@ def test_names_without_events_are_no_pipeline() -> None:
     # a file whose middle is lost keeps the names of events that it no longer has
     trace = read_xplane(RECORDED / "small_pipeline.xplane.pb")
     emptied = tuple(replace(plane, lines=()) for plane in trace.planes)
-    found = analyse_trace(replace(trace, planes=emptied))
+    found = analyze_trace(replace(trace, planes=emptied))
     assert isinstance(found.found["tf_data"], Unavailable)
     assert found.reads.total == 0
 

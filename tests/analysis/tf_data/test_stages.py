@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.diagnosis.fold import analyse_trace
+from pipeline_lab.analysis.diagnosis.fold import analyze_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
 from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH, place_of
@@ -129,7 +129,7 @@ def test_buffers_over_time_and_busy_threads() -> None:
 
 
 def test_two_traces_add_up() -> None:
-    parts = [tf_data.analyse_pipeline(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
+    parts = [tf_data.analyze_pipeline(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
     both = tf_data.merge_pipelines(parts)
     assert stage(both, "Map").self_ns == 2 * stage(parts[0], "Map").self_ns
     assert stage(both, "Map").operations == (StageOperation("DecodeJpeg", 2, 60_000),)
@@ -148,7 +148,7 @@ def test_a_stage_seen_in_one_window_only_keeps_its_place() -> None:
 
 def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
     shared = "tf_data_multi_device_iterator_resource/2"
-    pipeline = tf_data.analyse_pipeline(
+    pipeline = tf_data.analyze_pipeline(
         Activity(
             trace(
                 host(
@@ -184,7 +184,7 @@ def test_numbers_that_no_pipeline_has_are_not_told() -> None:
 @pytest.mark.parametrize("path", sorted(DATA.glob("**/*.xplane.pb")), ids=lambda path: path.name)
 def test_real_captures_explain_exactly_the_waits_of_their_steps(path: Path) -> None:
     (recorded,) = open_traces(path)
-    found = analyse_trace(recorded).found
+    found = analyze_trace(recorded).found
     pipeline, stalls = found["tf_data"], found["input_stalls"]
     assert isinstance(pipeline, tf_data.TfData)
     assert isinstance(pipeline.critical_path, CriticalPath)

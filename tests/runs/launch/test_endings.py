@@ -63,12 +63,12 @@ def test_a_stop_tells_what_is_kept(folder: RunFolder) -> None:
     folder.events.write_text("".join(format_event(ProgressEvent(steps, 9, 1.0, None)) for steps in (1, 5)))
     assert (
         explain_stop(folder, RunKind.RUN, 0, flushed=True).reason
-        == "Cancelled after 5 steps; what was recorded is kept."
+        == "Canceled after 5 steps; what was recorded is kept."
     )
     assert "a profile window that was open is lost" in explain_stop(folder, RunKind.RUN, -9, flushed=False).reason
     folder.events.write_text("")
     reason = explain_stop(folder, RunKind.RUN, -9, flushed=False).reason
-    assert reason == "Cancelled before the first step; the worker did not stop in time and was killed."
+    assert reason == "Canceled before the first step; the worker did not stop in time and was killed."
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_race_that_was_stopped_tells_its_rounds(folder: RunFolder, rounds: int
     events = [RaceEvent(number + 1, number + 1, 45, 1.0, 600.0, []) for number in range(rounds)]
     folder.events.write_text("".join(map(format_event, events)))
     reason = explain_stop(folder, RunKind.RACE, 0, flushed=True).reason
-    assert reason == f"Cancelled {words}; what was recorded is kept."
+    assert reason == f"Canceled {words}; what was recorded is kept."
     assert "profile window" not in explain_stop(folder, RunKind.RACE, -9, flushed=False).reason

@@ -108,7 +108,7 @@ def test_a_queued_run_can_be_cancelled(lab: Lab) -> None:
 
     status = wait(queued).status
 
-    assert (status.state, status.reason) == (RunState.CANCELLED, "Cancelled before it started.")
+    assert (status.state, status.reason) == (RunState.CANCELLED, "Canceled before it started.")
     assert status.started_s is None
     assert not queued.events.exists()
     assert lab.store.read(running.id).status.state is RunState.RUNNING

@@ -114,7 +114,7 @@ def test_cancel_lets_the_worker_flush(lab: Lab) -> None:
         record = wait(folder)
 
     assert record.status.state is RunState.CANCELLED
-    assert record.status.reason == "Cancelled after 7 steps; what was recorded is kept."
+    assert record.status.reason == "Canceled after 7 steps; what was recorded is kept."
     assert notes(folder)[-1] == "flushed"
 
 

@@ -99,7 +99,7 @@ def test_a_race_of_arms_that_were_told_the_same_says_so(open_page, run_store):
 def test_a_race_that_ended_in_its_first_round_says_so(open_page, run_store):
     folder = make_watched_race(run_store)
     folder.blocks.unlink()
-    set_state(folder, RunState.CANCELLED, "Cancelled before the first round.")
+    set_state(folder, RunState.CANCELLED, "Canceled before the first round.")
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "ended before its first round was complete" in app.info[1].value.replace("\\", "")

@@ -26,7 +26,7 @@ def run_until(app, claim):
     return app
 
 
-def test_a_run_is_analysed_when_it_is_first_looked_at(open_page, run_store):
+def test_a_run_is_analyzed_when_it_is_first_looked_at(open_page, run_store):
     folder = make_run(run_store)
     app = run_until(open_page("run", run=folder.id), lambda app: app.header)
     assert not app.exception
