@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
     PYTHON_CHANGES,
@@ -17,6 +19,7 @@ from pipeline_lab.analysis.causes import (
     Recommendation,
     VerdictClass,
 )
+from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
@@ -24,10 +27,12 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
+from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one
+from pipeline_lab.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
@@ -156,7 +161,45 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:
         return diagnosis
-    return replace(diagnosis, verdict=replace(diagnosis.verdict, suggestions=_suggestions(diagnosis)))
+    first, *more = (*_for_last_host(diagnosis), *_suggestions(diagnosis)) or (None,)
+    if first is None:
+        return diagnosis
+    first = _name_next_step(first, diagnosis)
+    return replace(diagnosis, verdict=replace(diagnosis.verdict, suggestions=(first, *more)))
+
+
+IN_A_SCRIPT = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.DISPATCH_BOUND})
+"""What changes of a script's pipeline or training call may cure, so that a search among them is worth its time."""
+SCRIPT = "train.py"
+"""What commands for a script call it where nobody knows its name."""
+
+
+def _name_next_step(suggestion: Suggestion, diagnosis: Diagnosis) -> Suggestion:
+    """Return a suggestion for a log with the command that carries on from it; a run of ours has other ways to do so."""
+    path = Path(diagnosis.source.path)
+    if suggestion.command or (is_run(path) and not RunFolder(path).opened.is_dir()):
+        return suggestion
+    verb = "fix" if diagnosis.verdict.verdict_class in IN_A_SCRIPT and not find_last_host(diagnosis) else "watch"
+    return replace(suggestion, command=f"pipeline-lab {verb} {SCRIPT}")
+
+
+def _for_last_host(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
+    """Return what to do about the host that makes the others wait: nothing else makes their steps end sooner."""
+    name, hosts = find_last_host(diagnosis), diagnosis.hosts
+    if name is None or isinstance(hosts, Unavailable):
+        return ()
+    rows = {row["host"]: row for row in hosts.table.to_pylist()}
+    last = rows.pop(name)
+    waits_ns, takes_ns = (float(np.median([row[key] for row in rows.values()])) for key in ("input_wait_ns", "own_ns"))
+    later_ns = last["input_wait_ns"] - waits_ns
+    if later_ns >= (last["own_ns"] - takes_ns) / 2:
+        change = f"On {name}: find out why its input is slower; compare its disk, network, share of the files and other programs with the other hosts'."
+        why = f"Each step of {name} waits {format_duration(last['input_wait_ns'])} for input, of the other hosts {format_duration(waits_ns)}."
+    else:
+        change = f"On {name}: find out why its steps take longer; compare its device, clocks and other programs with the other hosts'."
+        why = f"Without waiting for others, a step takes {name} {format_duration(last['own_ns'])}, the other hosts {format_duration(takes_ns)}."
+    why += f" It comes last in {last['last_in']} of {format_count(hosts.common_steps)} steps, and the other hosts wait for it."
+    return (Suggestion(change, why, _gain(100.0 * last["held_up_ns"] / hosts.common_ns)),)
 
 
 def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:

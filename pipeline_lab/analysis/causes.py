@@ -30,7 +30,7 @@ WITHOUT_FUNCTION = Recommendation(
 )
 """Of a step that runs op by op, whatever the verdict calls the time between its ops."""
 _LESS_BETWEEN_STEPS = Recommendation(
-    "Move work out of the loop: call callbacks, logging and metrics every few steps, or run several steps per call.",
+    "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
     "The device has nothing to do meanwhile, although data is ready.",
     gains_all=True,
 )
@@ -95,7 +95,7 @@ class GapCause(StrEnum):
         ("#2596d8", "#1c90cf"),
         "Host-to-device copies stall the device for {lost} of each {step} step ({share}).",
         Recommendation(
-            "Copy less and earlier: keep images as uint8 until they are on the device, and prefetch to the device.",
+            "Keep images as uint8 until they are on the device; then prefetch to the device.",
             "The device waits for copies from the host.",
         ),
     )
@@ -121,7 +121,7 @@ class GapCause(StrEnum):
         "Collectives, and waiting for other devices or workers in them, keep {device} from computing for {lost} of each {step} "
         "step ({share}).",
         Recommendation(
-            "Give the devices or workers equal work, or exchange less: a larger batch for each, values of half the size "
+            "Give the devices or workers equal work; or exchange less: a larger batch for each, values of half the size "
             "(mixed precision), fewer workers; where only some were recorded, record all of them at the same steps.",
             "A step ends when the last one has sent its values.",
         ),
@@ -152,8 +152,8 @@ class GapCause(StrEnum):
         ("#1b6049", "#81a572"),
         "Op dispatch overhead leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
-            "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
-            "(steps_per_execution), a larger batch.",
+            "Run several steps per call (steps_per_execution); then try a larger batch, and see that the whole step is in one "
+            "tf.function.",
             "Launching the ops takes longer than they do.",
             gains_all=True,
         ),
@@ -256,8 +256,8 @@ class InputCause(StrEnum):
         "source",
         ", because the source ({stage}) is the bottleneck",
         Recommendation(
-            "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE), or "
-            "TFRecordDataset(…, num_parallel_reads=…); a cache after the reader where the data fits.",
+            "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE); or "
+            "TFRecordDataset(…, num_parallel_reads=…), or a cache after the reader where the data fits.",
             "The step waits for {stage}, which makes the records.",
         ),
     )
@@ -265,7 +265,7 @@ class InputCause(StrEnum):
         "under-parallel",
         ", because {stage} has too little parallelism",
         Recommendation(
-            "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now; where its calls sleep or wait "
+            "Give the stage num_parallel_calls=tf.data.AUTOTUNE; or a larger number than now; where its calls sleep or wait "
             "for a disk or a network, a number, and options.threading.private_threadpool_size at least as large.",
             "The step waits for {stage} while threads and cores are free.",
         ),
@@ -282,8 +282,8 @@ class InputCause(StrEnum):
         "cpu-bound",
         ", because {stage} is CPU-limited",
         Recommendation(
-            "Do less work per example: cache() after the expensive part, whole batches in one call of map, smaller types or "
-            "images, preprocessing done once in advance; more threads will not help.",
+            "Cache after the expensive part (cache()); or map whole batches in one call, use smaller types or images, preprocess "
+            "once in advance; more threads will not help.",
             "The cores are full, most of all with {stage}.",
         ),
     )
@@ -291,15 +291,15 @@ class InputCause(StrEnum):
         "ordering",
         ", because deterministic order causes head-of-line blocking in {stage}",
         Recommendation(
-            "Set deterministic=False on the stage, or give it more parallel calls and threads.",
+            "Set deterministic=False on the stage; or give it more parallel calls and threads.",
             "Calls of {stage} differ so much in length that finished elements wait for slow ones.",
         ),
     )
     PYTHON_BOUND = (
         "python-bound",
-        ", because {stage} runs Python{python}, which one thread at a time can do",
+        ", because {stage} runs Python{python}, which the GIL limits to one thread",
         Recommendation(
-            "Write the work in TensorFlow ops, or make whole batches per call of Python (a generator that yields batches, numpy "
+            "Write the work in TensorFlow ops; or make whole batches per call of Python (a generator that yields batches, numpy "
             "over a batch). Where neither can be done, processes help; threads only where the function releases Python's lock, as "
             "decoding images often does.",
             "{stage} runs Python{python}, which computes on one thread at a time unless it releases Python's lock.",
@@ -327,8 +327,8 @@ class InputCause(StrEnum):
         "epoch-start",
         ", because {stage} fills its buffer again at the start of each epoch{source}",
         Recommendation(
-            "Shuffle before the expensive work (file names or records, not decoded examples), use a smaller shuffle buffer, or cache() before "
-            "the shuffle; or repeat() inside the pipeline (with steps_per_epoch), so that buffers stay full.",
+            "Shuffle before the expensive work (file names or records, not decoded examples); or use a smaller shuffle buffer, cache() before "
+            "the shuffle, or repeat() inside the pipeline (with steps_per_epoch), so that buffers stay full.",
             "The first step of each epoch waits while {stage} starts again; the other steps hardly wait.",
         ),
     )
@@ -343,7 +343,7 @@ class InputCause(StrEnum):
 
 
 PYTHON_CHANGES = {
-    "py_function": "Write {function} in TensorFlow ops, or let one call of it make a whole batch (batch first, then map); where "
+    "py_function": "Write {function} in TensorFlow ops; or let one call of it make a whole batch (batch first, then map); where "
     "neither can be done, let several processes run it (keras.utils.PyDataset with workers and use_multiprocessing=True).",
     "generator": "Let {function} yield whole batches, so that one call of Python makes many examples; where that does not suffice, "
     "let several processes make them.",
@@ -394,8 +394,8 @@ class VerdictClass(StrEnum):
         "input wait",
         "The job is input-bound: {lost} of each {step} step ({share}) is spent waiting for the next batch{why}.",
         Recommendation(
-            "Make the pipeline itself faster: parallel map, fewer and vectorized operations per example, a cache after the "
-            "expensive part, more files read in parallel.",
+            "Give the slowest map num_parallel_calls=tf.data.AUTOTUNE; then cache after the expensive part, vectorize what runs "
+            "per example, and read more files in parallel.",
             "The next batch is not there when the step ends.",
         ),
         "bad",
@@ -409,7 +409,7 @@ class VerdictClass(StrEnum):
         "nothing",
         "Input is not the limit: {device} is busy for {share} of each {step} step.",
         Recommendation(
-            "Look at the model, not the input: compile the step with XLA (jit_compile=True), mixed precision, a larger batch, a faster device.",
+            "Leave the input, and compile the step with XLA (jit_compile=True); then try mixed precision, a larger batch, a faster device.",
             "The next batch is ready before the step ends.",
         ),
         "good",
@@ -421,7 +421,7 @@ class VerdictClass(StrEnum):
         "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, without waiting: the input "
         "pipeline competes with it for the CPU{why}.",
         Recommendation(
-            "Take work off the CPU: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
+            "Give the pipeline fewer threads (options.threading.private_threadpool_size); or cache, use smaller types, or preprocess "
             "once in advance.",
             "The input pipeline and the training step compete for the same cores.",
             gains_all=True,
@@ -440,7 +440,7 @@ class VerdictClass(StrEnum):
     @property
     def label(self) -> str:
         """What badges and tables call it."""
-        return self.value.replace("-", " ")
+        return "idle device" if self is VerdictClass.IDLE_OTHER else self.value.replace("-", " ")
 
 
 PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone takes {pipeline} per batch, the compute-only step {alone}{why}."

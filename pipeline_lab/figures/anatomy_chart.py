@@ -2,20 +2,23 @@
 
 import html
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
+import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import StepPart, Work
-from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
-from pipeline_lab.analysis.verdict.losses import deciding_breakdown, judged_parts_ns
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.figures.timeline_chart import KINDS, Segments, row_segments, timeline_rows
-from pipeline_lab.units import NS_PER_MS, duration_unit, format_count, format_duration, format_percent
+from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_percent
 
 STRIP_HEIGHT = 62
 NAMED_SHARE = 0.07
@@ -27,6 +30,9 @@ LEAST_NAMED = 0.02
 LONGEST_CHANGE = 60
 PREDICTED = "predicted"
 """Name of the second strip, and of the words above it, which name the change; a page that does so itself shortens them."""
+OUTSIDE = "outside of steps"
+FADED, LEAST_FADED = 0.75, 0.01
+"""How much of its color a stretch outside of steps loses, and how much of a window these have to be to be faded."""
 WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
 MAX_SEGMENTS = 400
 """Of the window; more are joined."""
@@ -46,7 +52,7 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     strips_px = STRIP_HEIGHT * (1 + (better is not None))
     figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
-    add_note(figure, f"{_mean_of(breakdown, diagnosis)}.")
+    add_note(figure, name_parts_basis(diagnosis, diagnosis.verdict.step))
     start_ns = 0.0
     for part, length_ns in parts.items():
         _add_part(figure, part, start_ns, length_ns, step_ns, mode)
@@ -56,42 +62,86 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     figure.update_layout(barmode="overlay", bargap=0.42, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
     figure.update_xaxes(range=[0, step_ns / NS_PER_MS], fixedrange=True)
     figure.update_yaxes(range=[-0.5 - (better is not None), 0.45], visible=False)
-    if not isinstance(diagnosis.idle_gaps, Unavailable):
-        _add_window(figure, diagnosis.idle_gaps, strips_px, seen, mode)
+    window = window_with_steps(diagnosis)
+    if window is None:
+        add_note(figure, _why_no_window(diagnosis))
+    else:
+        title = (
+            f"One recorded window of {window.segments.host}"
+            if len(diagnosis.source.hosts) > 1
+            else "One recorded window"
+        )
+        add_windows(figure, {"": window}, title, strips_px, seen, mode)
     return figure
 
 
-def _add_window(figure: go.Figure, gaps: IdleGaps, strips_px: int, named: set[str], mode: Mode) -> None:
-    """Draw below the step when the device worked and waited in one recorded window, the middle one, to scale.
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What a device did in one recorded window.
 
-    Args:
-        figure: Of the step, with what the legend names.
-        gaps: Of all windows.
-        strips_px: Height of what is drawn of the step.
-        named: What the legend names already.
-        mode: Light or dark.
+    Attributes:
+        segments: When it worked and waited.
+        steps: Where the steps lie in it, shape (n, 2), ns on the axis of the segments.
     """
-    window = middle_window(gaps)
-    if window is not None:
-        add_windows(figure, {"": window}, "One recorded window", strips_px, named, mode)
+
+    segments: Segments
+    steps: IntArray
+
+    @property
+    def outside_ns(self) -> list[tuple[int, int]]:
+        """The stretches of the window that are in no step, from its start."""
+        begin, end = int(self.segments.start_ns[0]), int(self.segments.end_ns[-1])
+        edges = [begin, *np.clip(self.steps, begin, end).ravel().tolist(), end]
+        return [(one - begin, other - begin) for one, other in zip(edges[::2], edges[1::2], strict=True) if other > one]
 
 
-def middle_window(gaps: IdleGaps) -> Segments | None:
-    """Return what the first device did in the window in the middle of its run; None where nothing was recorded."""
-    rows = timeline_rows(gaps)
-    rows = [row for row in rows if row[:2] == rows[0][:2]]
-    return row_segments(gaps, rows[len(rows) // 2], MAX_SEGMENTS) if rows else None
+def window_with_steps(diagnosis: Diagnosis) -> Window | None:
+    """Return the window that steps fill most of, of the host that the others wait for; None where nothing was recorded."""
+    gaps, steps, hosts = diagnosis.idle_gaps, diagnosis.steps, diagnosis.hosts
+    if isinstance(gaps, Unavailable) or not (rows := timeline_rows(gaps)):
+        return None
+    last = None if isinstance(hosts, Unavailable) else hosts.straggler
+    worked_ns = {(each.host, each.name): each.busy_ns for each in gaps.devices}
+    candidates = [row[:2] for row in rows if row[0] == last] or [row[:2] for row in rows if row[0] == rows[0][0]]
+    host, device = max(candidates, key=lambda one: worked_ns.get(one, 0))  # of equal ones the first
+    rows = [row for row in rows if row[:2] == (host, device)]
+    rows = sorted(rows, key=lambda row: abs(rows.index(row) - len(rows) // 2))  # of equal ones that in the middle
+    windows = (Window(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows)
+    return max(windows, key=_share_in_steps)
 
 
-def shortest_ns(windows: Mapping[str, Segments]) -> float:
+def _steps_of(steps: Steps | Unavailable, host: str, window: int) -> IntArray:
+    if isinstance(steps, Unavailable):
+        return np.empty((0, 2), np.int64)
+    is_here = pc.and_(pc.equal(steps.table.column("host"), host), pc.equal(steps.table.column("window"), window))
+    table = steps.table.filter(is_here)
+    return np.stack([tables.ints(table, "start_ns"), tables.ints(table, "end_ns")], axis=1)
+
+
+def _share_in_steps(window: Window) -> float:
+    """Return how much of a window is in steps, in tenths: what differs less is the same."""
+    length_ns = window.segments.end_ns[-1] - window.segments.start_ns[0]
+    return round(10 * (1 - sum(end - start for start, end in window.outside_ns) / length_ns)) if length_ns else 0.0
+
+
+def _why_no_window(diagnosis: Diagnosis) -> str:
+    """Say why there is no strip of a window, and how to record what it shows."""
+    gaps = diagnosis.idle_gaps
+    reason = gaps.reason if isinstance(gaps, Unavailable) else "Nothing was recorded of when the device worked."
+    return f"No strip of a recorded window: {reason[:1].lower()}{reason[1:]}"
+
+
+def shortest_ns(windows: Mapping[str, Window]) -> float:
     """Return the length of the shortest window."""
-    return min(float(each.end_ns[-1] - each.start_ns[0]) for each in windows.values())
+    return min(float(each.segments.end_ns[-1] - each.segments.start_ns[0]) for each in windows.values())
 
 
 def add_windows(
-    figure: go.Figure, windows: Mapping[str, Segments], title: str, strips_px: int, named: set[str], mode: Mode
+    figure: go.Figure, windows: Mapping[str, Window], title: str, strips_px: int, named: set[str], mode: Mode
 ) -> None:
     """Draw below the strips of a chart when devices worked and waited, a row each, as long as the shortest window.
+
+    What is in no step is faded, because the strips above do not hold it.
 
     Args:
         figure: Of the strips, with what the legend names.
@@ -107,7 +157,7 @@ def add_windows(
         base: list[float] = []
         length: list[float] = []
         rows: list[int] = []
-        for row, each in enumerate(windows.values()):
+        for row, each in enumerate(window.segments for window in windows.values()):
             mine = each.kind == number
             starts = np.minimum(each.start_ns[mine] - each.start_ns[0], length_ns)
             ends = np.minimum(each.end_ns[mine] - each.start_ns[0], length_ns)
@@ -130,6 +180,8 @@ def add_windows(
             xaxis="x2",
             yaxis="y2",
         )
+    if _fade(figure, windows, length_ns, unit, mode):
+        title += ", faded where outside of steps"
     rows_px = WINDOW_HEIGHT * len(windows)
     below = rows_px + AXIS_HEIGHT
     whole = strips_px + below
@@ -156,12 +208,31 @@ def add_windows(
     )
 
 
-def _mean_of(breakdown: StepBreakdown, diagnosis: Diagnosis) -> str:
-    hosts = diagnosis.hosts
-    if deciding_breakdown(diagnosis) is not breakdown and not isinstance(hosts, Unavailable):
-        return f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
-    count = round(count_training_steps(breakdown, diagnosis.steps))
-    return f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
+def _fade(
+    figure: go.Figure, windows: Mapping[str, Window], length_ns: float, unit: tuple[float, str], mode: Mode
+) -> bool:
+    """Fade what lies outside of steps; return whether there is enough of it to be seen."""
+    spans = [
+        (row, start, min(end, length_ns))
+        for row, window in enumerate(windows.values())
+        for start, end in window.outside_ns
+        if len(window.steps) and start < length_ns
+    ]
+    if sum(end - start for _, start, end in spans) < LEAST_FADED * length_ns:
+        return False
+    figure.add_bar(
+        base=[start / unit[0] for _, start, _ in spans],
+        x=[(end - start) / unit[0] for _, start, end in spans],
+        y=[row for row, _, _ in spans],
+        orientation="h",
+        name=OUTSIDE,
+        showlegend=False,
+        marker={"color": THEMES[mode].paper, "opacity": FADED, "line": {"width": 0}},
+        hoverinfo="skip",
+        xaxis="x2",
+        yaxis="y2",
+    )
+    return True
 
 
 def _what_to_see(parts: dict[StepPart, float]) -> str:

@@ -117,7 +117,8 @@ class Answer:
         evidence: The numbers behind it.
         suggestions: What to try next.
         step_parts_ns: How long each part of a typical step takes; empty where no step is known.
-        predicted: The first suggestion whose gain is predicted.
+        parts_basis: Of which steps these are the mean.
+        predicted: The first suggestion, if its gain is predicted.
     """
 
     label: str
@@ -127,6 +128,7 @@ class Answer:
     evidence: tuple[Evidence, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
     step_parts_ns: Mapping[StepPart, float] = field(default_factory=dict)
+    parts_basis: str = ""
     predicted: Suggestion | None = None
 
 

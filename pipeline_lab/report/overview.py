@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.metrics.metrics import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns
+from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
 from pipeline_lab.units import NS_PER_S, format_bytes, format_count, format_duration
@@ -43,13 +43,14 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
     """Return the verdict as a report's answer."""
     verdict = diagnosis.verdict
     return Answer(
-        label=verdict.verdict_class.label,
+        label=verdict.label,
         tone=verdict.verdict_class.tone,
         sentences=(verdict.sentence,),
-        certainty=f"confidence: {verdict.confidence.value}",
+        certainty=verdict.certainty,
         evidence=verdict.evidence,
         suggestions=verdict.suggestions,
         step_parts_ns=_step_parts_ns(diagnosis),
+        parts_basis=name_parts_basis(diagnosis, verdict.step),
         predicted=verdict.predicted,
     )
 

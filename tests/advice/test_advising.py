@@ -5,16 +5,21 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.advice.advising import advise
-from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
+from pipeline_lab.analysis.steps.stragglers import compare_hosts
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.store import RunStore
+from tests.analysis.steps.test_stragglers import FAST, WAITING, breakdown
 from tests.analysis.verdict.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.verdict.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
 from tests.support import results
+from tests.support.run_folders import make_run
 
 NO_EPOCHS = Unavailable("A log.")
 
@@ -98,7 +103,7 @@ def test_of_a_short_serial_map_overlap_comes_first():
     )
     verdict = advise(replace(found, verdict=reach_verdict(found))).verdict
     assert verdict.cause == "no-overlap"
-    assert [one.change.split()[0] for one in verdict.suggestions] == ["End", "Make"]
+    assert [one.change.split()[0] for one in verdict.suggestions] == ["End", "Give"]
     assert verdict.suggestions[0].predicted_gain_percent == 40.0
 
 
@@ -128,3 +133,43 @@ def test_a_step_without_a_function_is_told_what_one_would_bring():
     assert first.gain_range_percent == (80.0, pytest.approx(94.3, abs=0.1))
     called = replace(eager, function_calls=steps)
     assert "@tf.function" not in advise(replace(found, eager_ops=called)).verdict.suggestions[0].change
+
+
+def test_of_several_hosts_the_one_that_the_others_wait_for_comes_first():
+    steps = breakdown(worker_0=[FAST] * 10, worker_1=[WAITING] * 10)
+    found = results.diagnosis(
+        step_breakdown=steps, hosts=compare_hosts(steps), calibration=NO_CALIBRATION, tf_data=NO_PIPELINE
+    )
+    found = replace(found, source=replace(found.source, path="/nowhere"))
+    found = replace(found, verdict=replace(reach_verdict(found), overlap_percent=30.0))
+    first, *more = advise(found).verdict.suggestions
+    assert first.headline == "On worker_1: find out why its input is slower"
+    assert first.why.startswith("Each step of worker_1 waits 25 ms for input, of the other hosts 0 ns.")
+    assert first.predicted_gain_percent == 62.5  # 25 of 40 ms, of which the others wait as long
+    assert any("prefetch" in one.change for one in more)
+    slow = breakdown(worker_0=[FAST] * 10, worker_1=[{"device_compute": 36, "collective": 4}] * 10)
+    found = replace(found, step_breakdown=slow, hosts=compare_hosts(slow))
+    first, *_ = advise(replace(found, verdict=reach_verdict(found))).verdict.suggestions
+    assert first.headline == "On worker_1: find out why its steps take longer"
+
+
+def test_the_first_suggestion_for_a_log_ends_with_a_command_and_one_for_a_watched_run_with_none_of_these(tmp_path):
+    found = judged(input_wait=60, device_compute=40)
+    first, *more = advise(found).verdict.suggestions
+    assert first.command == "pipeline-lab fix train.py"
+    assert not any(one.command for one in more)
+    recorded = judged(python=60, host_compute=40)
+    assert advise(recorded).verdict.suggestions[0].command == "pipeline-lab watch train.py"
+    own = make_run(RunStore(tmp_path)).path
+    assert (
+        advise(replace(found, source=replace(found.source, path=str(own)))).verdict.suggestions[0].command
+        != first.command
+    )
+
+
+@pytest.mark.parametrize("kind", [each for each in VerdictClass if each.recommendation is not None])
+def test_what_to_try_first_is_one_thing(kind: VerdictClass):
+    for recommendation in (kind.recommendation, *(cause.recommendation for cause in (*GapCause, *InputCause))):
+        if recommendation is not None:
+            first = Suggestion(recommendation.change, "").headline.split("(")[0]
+            assert first.count(",") <= 1, first

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.anatomy_chart import step_anatomy
+from pipeline_lab.figures.anatomy_chart import OUTSIDE, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
 from tests.support import results
@@ -40,14 +40,15 @@ def test_the_parts_stand_side_by_side_and_add_up_to_the_mean_step() -> None:
 def test_a_suggestion_with_a_prediction_is_drawn_as_a_shorter_step() -> None:
     hint = Suggestion("Look at the model", "", 50.0)  # no options to carry out: the most that could be saved
     useful = Suggestion("Add <b>prefetch</b>.", "", 25.0, options={"name": "a"})
-    figure = step_anatomy(suggesting(hint, useful))
+    figure = step_anatomy(suggesting(useful, hint))
     assert not isinstance(figure, Unavailable)
     predicted = next(bar for bar in figure.data if bar.name == "predicted")
     assert predicted.x[0] == pytest.approx(0.75 * figure.layout.xaxis.range[1])
     assert "Add &lt;b&gt;prefetch&lt;/b&gt;: <b>" in figure.layout.annotations[0].text
-    alone = step_anatomy(suggesting(hint))
-    assert not isinstance(alone, Unavailable)
-    assert len(alone.data) == len(figure.data) - 1
+    for others in ((hint,), (hint, useful)):  # a strip of anything but the first would contradict what to try first
+        without = step_anatomy(suggesting(*others))
+        assert not isinstance(without, Unavailable)
+        assert len(without.data) == len(figure.data) - 1
 
 
 def test_the_caption_names_the_idle_time_beside_the_work() -> None:
@@ -63,7 +64,7 @@ def test_the_caption_names_the_idle_time_beside_the_work() -> None:
 def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     figure = step_anatomy(suggesting())
     assert not isinstance(figure, Unavailable)
-    window = [bar for bar in figure.data if bar.xaxis == "x2"]
+    window = [bar for bar in figure.data if bar.xaxis == "x2" and bar.name != OUTSIDE]
     assert {bar.name for bar in window} >= {"busy", "input wait"}
     spans = sorted((base, base + length) for bar in window for base, length in zip(bar.base, bar.x, strict=True))
     assert spans[0][0] == 0
@@ -74,6 +75,22 @@ def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     bare = step_anatomy(replace(suggesting(), idle_gaps=Unavailable("no window")))
     assert not isinstance(bare, Unavailable)
     assert "xaxis2" not in bare.layout
+    assert notes_of(bare)[1] == "No strip of a recorded window: no window"
+
+
+def test_what_lies_outside_of_steps_is_faded_and_the_axis_says_so() -> None:
+    found = suggesting()
+    assert not isinstance(found.steps, Unavailable)
+    whole = step_anatomy(found)
+    assert not isinstance(whole, Unavailable)
+    assert OUTSIDE not in [bar.name for bar in whole.data], "steps fill the window"
+    kept = found.steps.table.slice(0, 1)
+    figure = step_anatomy(replace(found, steps=replace(found.steps, table=kept)))
+    assert not isinstance(figure, Unavailable)
+    faded = next(bar for bar in figure.data if bar.name == OUTSIDE)
+    in_steps = figure.layout.xaxis2.range[1] - sum(faded.x)
+    assert in_steps * NS_PER_MS == pytest.approx(results.STEP_NS)
+    assert "faded where outside of steps" in figure.layout.xaxis2.title.text
 
 
 def test_what_is_too_thin_to_see_is_not_in_the_legend() -> None:
@@ -110,13 +127,40 @@ def test_of_several_hosts_the_strip_is_that_of_the_verdict() -> None:
     assert "of the host that came last" in notes_of(figure)[0]
 
 
+def test_the_window_is_that_of_the_host_that_the_others_wait_for() -> None:
+    found = suggesting()
+    gaps = found.idle_gaps
+    assert not isinstance(gaps, Unavailable)
+
+    def twice(table: pa.Table) -> pa.Table:
+        other = table.set_column(0, "host", pa.array(["worker-1"] * table.num_rows, table.column("host").type))
+        return pa.concat_tables([table, other])
+
+    assert gaps.busy.column_names[0] == gaps.gaps.column_names[0] == gaps.mixed.column_names[0] == "host"
+    both = replace(gaps, busy=twice(gaps.busy), gaps=twice(gaps.gaps), mixed=twice(gaps.mixed))
+    shown = window_with_steps(replace(found, idle_gaps=both))
+    last = window_with_steps(replace(found, idle_gaps=both, hosts=results.hosts()))
+    assert shown is not None
+    assert last is not None
+    assert [shown.segments.host, last.segments.host] == [results.HOST, "worker-1"]
+
+
+def test_where_the_verdict_is_about_all_steps_the_picture_names_both_lengths() -> None:
+    found = suggesting()
+    assert found.verdict.step is not None
+    judged = replace(found.verdict.step, mean_ns=80e6)
+    figure = step_anatomy(replace(found, verdict=replace(found.verdict, step=judged)))
+    assert not isinstance(figure, Unavailable)
+    assert notes_of(figure)[0].endswith("recorded steps, 50 ms; over all 195 steps of the job it is 80 ms.")
+
+
 def test_a_single_step_is_no_mean() -> None:
     found = suggesting()
     assert not isinstance(found.step_breakdown, Unavailable)
     single = replace(found.step_breakdown, table=found.step_breakdown.table.slice(0, 1))
     figure = step_anatomy(replace(found, step_breakdown=single))
     assert not isinstance(figure, Unavailable)
-    assert notes_of(figure)[0] == "One recorded step."
+    assert notes_of(figure)[0].startswith("One recorded step")
 
 
 def test_without_a_breakdown_the_reason_is_given() -> None:

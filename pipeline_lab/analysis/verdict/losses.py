@@ -11,13 +11,15 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, mean_parts_ns
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.recording_cost import find_recording_cost, has_device_work
+from pipeline_lab.analysis.verdict.verdict import JudgedStep
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_count, format_duration
 
 STRONG_PERCENT = 20.0
 """Any other loss has to reach this share to give the run its name."""
@@ -34,6 +36,8 @@ The profiler alone moves it: recorded steps of short calls take up to a tenth lo
 """
 UNLIKE = 0.2
 """Share by which the mean of all steps differs from that of the recorded ones where it is given for the step's time."""
+SAME = 0.02
+"""Two means of a step that differ by no more than this share need no words."""
 SETS_PACE = 0.8
 """A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
 
@@ -207,6 +211,22 @@ def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
         return mean_parts_ns(breakdown, steps)
     count = hosts.common_steps * (steps.steps_per_marker or 1.0)
     return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
+
+
+def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
+    """Say which steps the parts are the mean of, and beside it how long those are that the verdict speaks of, if others."""
+    breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
+    if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
+        return ""
+    if breakdown is not results.step_breakdown and not isinstance(hosts, Unavailable):
+        said = f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
+    else:
+        count = round(count_training_steps(breakdown, steps))
+        said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
+    job, length_ns = results.job_steps, sum(parts.values())
+    if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
+        return f"{said}."
+    return f"{said}, {format_duration(length_ns)}; over all {format_count(job.count)} steps of the job it is {format_duration(judged.mean_ns)}."
 
 
 def choose_class(losses: Losses) -> VerdictClass:

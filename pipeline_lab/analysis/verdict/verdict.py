@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.run_documents import WrittenCall
@@ -34,6 +34,8 @@ class Evidence:
         return {"name": self.name, "value": self.value}
 
 
+MOST_DOUBTS = 2
+"""Reasons that stand beside a low confidence."""
 LEAST_GAIN_PERCENT = 1.0
 """A smaller gain is not named: it is less than the prediction's own error."""
 NO_GAIN = Unavailable(
@@ -43,6 +45,7 @@ NO_GAIN = Unavailable(
 
 
 _CLAUSE_END = re.compile(r"[;.](?: |$)")
+_WORDS_END = re.compile(r"[;:.,](?: |$)")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,11 @@ class Suggestion:
     def reasons(self) -> str:
         """What speaks for it, what holds it back, and what else changes."""
         return " ".join(filter(None, (self.why, self.held_back, *self.side_effects)))
+
+    def why_beside(self, sentence: str) -> str:
+        """Return its reason in one clause, for below a sentence that may say the same already; then it is empty."""
+        clause = _CLAUSE_END.split(self.why, maxsplit=1)[0].strip()
+        return "" if not clause or _WORDS_END.split(clause, maxsplit=1)[0].lower() in sentence.lower() else f"{clause}."
 
     @property
     def prediction(self) -> str:
@@ -184,6 +192,7 @@ class Verdict:
         sentence: One sentence that a tired person understands.
         evidence: The numbers behind it.
         confidence: Lowered for few steps, damaged traces, missing device planes.
+        doubts: Why it is lower than high, a few words each, the gravest first.
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage: That an input-bound job waits for, or that takes most of the processor from the step; None where it is not known.
         cause: Of an input-bound job, where the stages are known; of idle time.
@@ -205,12 +214,28 @@ class Verdict:
     lost_percent: float | None = None
     overlap_percent: float | None = None
     calls: tuple[WrittenCall, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What badges and tables call it; of idle time they name the cause."""
+        if self.verdict_class is VerdictClass.IDLE_OTHER and self.cause:
+            cause = GapCause(self.cause)
+            return f"idle: {'cause unknown' if cause is GapCause.UNKNOWN else cause.label}"
+        return self.verdict_class.label
+
+    @property
+    def certainty(self) -> str:
+        """How sure it is; a low confidence says why."""
+        why = ", ".join(self.doubts[:MOST_DOUBTS]) if self.confidence is Confidence.LOW else ""
+        return f"confidence: {self.confidence.value}" + (f" ({why})" if why else "")
 
     @property
     def predicted(self) -> Suggestion | None:
-        """The first suggestion whose own gain is predicted, not only the most that a perfect fix could save."""
-        known = (one for one in self.suggestions if one.options is not None or one.gain_range_percent is not None)
-        return next((one for one in known if one.prediction), None)
+        """The first suggestion, if its own gain is predicted, not only the most that a perfect fix could save."""
+        first = next(iter(self.suggestions), None)
+        is_known = first is not None and (first.options is not None or first.gain_range_percent is not None)
+        return first if first is not None and is_known and first.prediction else None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -222,6 +247,7 @@ class Verdict:
             "step": self.step and self.step.to_json(),
             "evidence": [one.to_json() for one in self.evidence],
             "confidence": self.confidence.value,
+            "doubts": list(self.doubts),
             "suggestions": [suggestion.to_json() for suggestion in self.suggestions],
         }
 

@@ -85,7 +85,7 @@ def name_emulated(sentence: str, results: Results) -> str:
 
 def name_last_host(sentence: str, results: Results) -> str:
     """Add to a sentence which host makes the others wait, if one does."""
-    last = _last_host(results)
+    last = find_last_host(results)
     return (
         sentence
         if last is None
@@ -93,7 +93,7 @@ def name_last_host(sentence: str, results: Results) -> str:
     )
 
 
-def _last_host(results: Results) -> str | None:
+def find_last_host(results: Results) -> str | None:
     """Return the host for which the others wait in collectives; hosts without any do not wait for each other."""
     breakdown, hosts = results.step_breakdown, results.hosts
     if isinstance(breakdown, Unavailable) or isinstance(hosts, Unavailable) or not breakdown.collective_ns:
@@ -198,6 +198,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     share_percent = losses.by_class.get(kind, 0.0)
     blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)
+    confidence, doubts = _confidence(kind, losses, results, blame)
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(
@@ -210,13 +211,14 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
             *first_epoch_evidence(first_epoch, results.job_steps),
             *blame.evidence,
         ),
-        confidence=_confidence(kind, losses, results, blame),
+        confidence=confidence,
         stage=blame.stage,
         cause=cause,
         step=_judged_step(losses, results),
         lost_percent=losses.by_class.get(kind),
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         calls=(*blame.calls, *blame.filled_by),
+        doubts=doubts,
     )
 
 
@@ -304,30 +306,37 @@ def _may_contend(results: Results) -> bool:
     return load.cores_used >= CPU_FULL_SHARE * load.cores and pipeline_percent >= CONTENTION_PERCENT
 
 
-def _confidence(kind: VerdictClass, losses: Losses, results: Results, blame: Blame) -> Confidence:
-    """Start high, and lower it for every weakness; the serious ones make it low at once."""
+def _confidence(
+    kind: VerdictClass, losses: Losses, results: Results, blame: Blame
+) -> tuple[Confidence, tuple[str, ...]]:
+    """Start high, and lower it for every weakness; the serious ones make it low at once. Return the weaknesses, too."""
     steps, job = results.steps, results.job_steps
     if isinstance(steps, Unavailable):
         count, is_only_first = 0 if isinstance(job, Unavailable) else job.count, False
     else:
         count, is_only_first = steps.count, steps.first_step_only
-    if count < VERY_FEW_STEPS or is_only_first:
-        return Confidence.LOW
     share = losses.by_class.get(kind)
-    doubts = (
-        count < FEW_STEPS,
-        isinstance(steps, Unavailable),
-        results.source.salvaged is not None,
-        results.source.unseen_device,
-        isinstance(results.calibration, Unavailable),
-        is_machine_busy(results),
-        share is not None and share < STRONG_PERCENT,
-        not blame.is_clear,
-        kind is VerdictClass.INPUT_BOUND and blame.cause is None,
-        kind is VerdictClass.DEVICE_BOUND and losses.device_percent < 100.0 - 2 * STRONG_PERCENT,
-        kind is VerdictClass.DEVICE_BOUND and (_nearly_contends(losses) or _may_contend(results)),
-        kind is VerdictClass.HOST_CONTENTION and _is_slower_alone(results),
-    )
-    if sum(doubts) > 2:
-        return Confidence.LOW
-    return Confidence.MEDIUM if any(doubts) else Confidence.HIGH
+    few = f"only {format_count(count)} step{'s' * (count != 1)}"
+    doubts = {
+        "only the first step": is_only_first,
+        few if isinstance(steps, Unavailable) else few.replace("step", "recorded step"): count < FEW_STEPS,
+        "no recorded steps": isinstance(steps, Unavailable),
+        "damaged trace": results.source.salvaged is not None,
+        "device not recorded": results.source.unseen_device,
+        "slow stage not clear": not blame.is_clear,
+        "cause of the wait unknown": kind is VerdictClass.INPUT_BOUND and blame.cause is None,
+        "the loss is small": share is not None and share < STRONG_PERCENT,
+        "other programs on the machine": is_machine_busy(results),
+        "much of the step is idle": kind is VerdictClass.DEVICE_BOUND
+        and losses.device_percent < 100.0 - 2 * STRONG_PERCENT,
+        "input may compete for the CPU": kind is VerdictClass.DEVICE_BOUND
+        and (_nearly_contends(losses) or _may_contend(results)),
+        "input may be too slow as well": kind is VerdictClass.HOST_CONTENTION and _is_slower_alone(results),
+        "compute-only step not timed": isinstance(results.calibration, Unavailable),
+    }
+    found = tuple(words for words, applies in doubts.items() if applies)
+    if count < VERY_FEW_STEPS or is_only_first:
+        return Confidence.LOW, found[:1]  # that alone decides
+    if len(found) > 2:
+        return Confidence.LOW, found
+    return Confidence.MEDIUM if found else Confidence.HIGH, found

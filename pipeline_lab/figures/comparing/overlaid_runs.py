@@ -13,7 +13,7 @@ from pipeline_lab.analysis.verdict.losses import judged_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts
-from pipeline_lab.figures.anatomy_chart import LEAST_SEEN, add_windows, middle_window, shortest_ns
+from pipeline_lab.figures.anatomy_chart import LEAST_SEEN, add_windows, shortest_ns, window_with_steps
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, dots_or_line, new_figure, say
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, duration_unit, format_bytes, format_duration, format_duration_in
 
@@ -81,8 +81,7 @@ def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | 
     windows = {
         label: window
         for label, run in zip(labels, comparison.runs, strict=True)
-        if not isinstance(run.diagnosis.idle_gaps, Unavailable)
-        and (window := middle_window(run.diagnosis.idle_gaps)) is not None
+        if (window := window_with_steps(run.diagnosis)) is not None
     }
     if 2 <= len(windows) <= MOST_WINDOWS:
         seen = {

@@ -30,6 +30,8 @@ def draw_strip(answer: Answer) -> list[Text]:
         left = 1 - better.predicted_gain_percent / 100
         after = Text(PREDICTED * max(1, round(WIDTH * left)), "green", no_wrap=True)
         lines.insert(1, after.append(f" {format_duration(step_ns * left)} predicted"))
+    if answer.parts_basis:
+        lines.append(Text(answer.parts_basis, "dim"))
     return lines
 
 

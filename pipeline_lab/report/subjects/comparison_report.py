@@ -330,7 +330,7 @@ def _verdicts(comparison: Comparison) -> Table:
     rows = tuple(
         (
             run.name,
-            run.diagnosis.verdict.verdict_class.label,
+            run.diagnosis.verdict.label,
             run.diagnosis.verdict.sentence,
             *(dict(identify_run(run)).get(name, "–") for name in shown),
         )

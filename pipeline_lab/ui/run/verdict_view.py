@@ -27,6 +27,8 @@ MOST_PX = 420
 _SAID = (Over.JUDGED_STEPS, Over.STEPS, Over.WINDOWS)
 PICTURES = (ANATOMY, "device-timeline")
 """What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
+NEXT_STEP = "# next: measure it in your own script"
+"""Beside the command that carries on where no tab shows the change."""
 SHOWN_SUGGESTIONS = 3
 """The others are folded."""
 
@@ -48,16 +50,16 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
         _show_source(diagnosis.source.path, verdict)
         _show_picture(diagnosis)
         if verdict.suggestions:
-            _show_first(verdict.suggestions[0], changes_in)
+            _show_first(verdict.suggestions[0], verdict.sentence, changes_in)
         if changes_in and not _is_button(verdict.suggestions[:1]) and _is_button(verdict.suggestions):
             _show_button("View and race each change", changes_in)
 
 
 def _badges(diagnosis: Diagnosis) -> str:
     verdict = diagnosis.verdict
-    kind = verdict.verdict_class
     emulated = " :gray-badge[emulated accelerator]" if diagnosis.source.is_emulated else ""
-    return f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]{emulated}"
+    kind = f":{verdict.verdict_class.badge}-badge[{escape(verdict.label)}]"
+    return f"{kind} :gray-badge[{escape(verdict.certainty)}]{emulated}"
 
 
 def _show_picture(diagnosis: Diagnosis) -> None:
@@ -79,8 +81,8 @@ def _is_button(suggestions: Sequence[Suggestion]) -> bool:
     return any(one.options is not None for one in suggestions)
 
 
-def _show_first(suggestion: Suggestion, changes_in: str) -> None:
-    """Show what to try first: as a button where a tab shows the change."""
+def _show_first(suggestion: Suggestion, sentence: str, changes_in: str) -> None:
+    """Show what to try first, what it is against, and how: a button where a tab shows the change, else a command."""
     gain = f" ({suggestion.prediction})" if suggestion.prediction else ""
     if changes_in and _is_button([suggestion]):
         _show_button(f"Try first: {escape(suggestion.headline)}{escape(gain)}", changes_in)
@@ -88,6 +90,10 @@ def _show_first(suggestion: Suggestion, changes_in: str) -> None:
         st.markdown(f"**Try first: {escape(suggestion.headline)}**{escape(gain)}")
     if suggestion.edit:
         st.markdown(f"`{suggestion.edit.replace('`', '')}`")
+    elif why := suggestion.why_beside(sentence):
+        st.caption(escape(why))
+    if suggestion.command and suggestion.options is None:
+        st.code(f"{suggestion.command}  {NEXT_STEP}", language="shell")
 
 
 def _show_button(label: str, changes_in: str) -> None:

@@ -98,7 +98,7 @@ def test_python_that_waits_gets_more_calls_than_cores():
 def test_the_step_that_is_the_limit_comes_first_and_no_change_of_the_input_after_it():
     found = suggested(None, script(stages=stages(0.1), step_ms=5.0), kind=VerdictClass.DEVICE_BOUND)
     assert [each.change for each in found] == [
-        "Look at the model, not the input: compile the step with XLA (jit_compile=True), mixed precision, a larger batch, "
+        "Leave the input, and compile the step with XLA (jit_compile=True); then try mixed precision, a larger batch, "
         "a faster device."
     ]
 
@@ -107,7 +107,7 @@ def test_python_between_steps_is_shared_by_several_of_them():
     """Of 5 ms, 2 are Python between TensorFlow's calls, and 1 launches them."""
     run = script(stages=stages(0.1), step_ms=5.0, between_ns=(2e6, 3e6))
     first, second = suggested(None, run, kind=VerdictClass.DEVICE_BOUND)
-    assert first.change.startswith("Look at the model")
+    assert first.change.startswith("Leave the input")
     assert second.after == "steps_per_execution=8"
     assert second.predicted_gain_percent == 35.0  # seven eighths of 40 %
     assert second.gain_range_percent == (15.5, 54.5)
@@ -138,7 +138,7 @@ def test_a_change_whose_gain_is_known_stands_before_one_whose_gain_is_not():
 def test_what_to_take_off_shared_cores_is_said_by_a_line_before_it_is_said_in_words():
     found = suggested(None, script(cpu_share=1.0, cores=2.0, pool_threads=2), kind=VerdictClass.HOST_CONTENTION)
     assert found[0].place is not None
-    assert found[-1].change.startswith("Take work off the CPU")
+    assert found[-1].change.startswith("Give the pipeline fewer threads")
 
 
 def test_a_script_that_the_model_cannot_explain_is_told_the_fix_all_the_same():

@@ -428,6 +428,28 @@ def test_every_weakness_lowers_the_confidence(changes: dict[str, object], expect
     assert reach_verdict(whole).confidence is expected
 
 
+def test_a_low_confidence_says_why_and_a_higher_one_needs_no_words():
+    few = replace(results.steps(), table=results.steps().table.slice(0, 2))
+    found = reach_verdict(results.diagnosis(step_breakdown=STRONG, calibration=CALIBRATED, steps=few))
+    assert found.certainty == "confidence: low (only 2 recorded steps)"
+    many = {"steps": replace(few, table=results.steps().table.slice(0, 5)), "other_cpu_percent": 90.0}
+    doubtful = reach_verdict(results.diagnosis(step_breakdown=STRONG, calibration=NO_CALIBRATION, **many))
+    assert doubtful.certainty == "confidence: low (only 5 recorded steps, other programs on the machine)"
+    assert doubtful.to_json()["doubts"] == [
+        "only 5 recorded steps",
+        "other programs on the machine",
+        "compute-only step not timed",
+    ]
+    sure = reach_verdict(results.diagnosis(step_breakdown=STRONG, calibration=CALIBRATED))
+    assert (sure.certainty, sure.doubts) == ("confidence: high", ())
+
+
+def test_idle_time_is_called_by_its_cause():
+    assert judged(divided(python=66, host_compute=34)).label == "idle: Python"
+    assert judged(divided(other=66, host_compute=34)).label == "idle: cause unknown"
+    assert judged(divided(other=66, host_compute=34)).to_json()["class"] == "idle-other"
+
+
 def test_a_narrow_margin_lowers_the_confidence():
     assert (
         judged(divided(input_wait=7, device_compute=93), Calibration(46e6, 5e6, 50e6)).confidence is Confidence.MEDIUM

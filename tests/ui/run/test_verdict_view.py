@@ -66,9 +66,20 @@ def test_what_to_try_first_is_a_button_that_leads_to_the_change(open_diagnosis):
 
 
 def test_what_no_tab_shows_is_said(open_diagnosis):
-    app = open_diagnosis(suggesting(Suggestion("Buy a disk.", "It is slow.")))
+    app = open_diagnosis(
+        suggesting(Suggestion("Buy a disk.", "It is slow. Very.", command="pipeline-lab watch train.py"))
+    )
     assert "**Try first: Buy a disk**" in texts(app)
+    assert "It is slow\\." in [one.value for one in app.caption], "what it is against"
+    assert app.code[0].value.startswith("pipeline-lab watch train.py"), "what to do next"
     assert "try-suggestions" not in [one.key for one in app.button]
+
+
+def test_a_reason_that_the_sentence_gives_is_not_given_again(open_diagnosis):
+    found = suggesting(Suggestion("Add prefetch.", "Input and compute do not overlap: 2 ms."))
+    said_already = replace(found.verdict, sentence="It waits, because input and compute do not overlap.")
+    app = open_diagnosis(replace(found, verdict=said_already))
+    assert not any("overlap" in one.value for one in app.caption)
 
 
 def test_an_emulated_accelerator_is_named_once(open_diagnosis):
