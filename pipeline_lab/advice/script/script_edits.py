@@ -1,10 +1,11 @@
 """What a change of a script's calls does to the stages that ran: one edit after the other."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
+from pipeline_lab.advice.script.cache_room import NoRoom, find_no_room, kept_after
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
@@ -47,6 +48,16 @@ class Assumed:
 
 NOT_MEASURED = "What {what} would bring does not follow from what was measured; race it."
 NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predicted; race it."
+
+
+def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
+    """Say why the cache of a change does not fit into memory; None where it does, nothing is cached there, or nobody can tell."""
+    call = kept_after(edits)
+    if call is None or run.memory_bytes is None or run.epoch_batches is None:
+        return None
+    held = [run.stages[place] for place in _places(run.stages, call)]
+    batch_bytes = sum(stage.visits * (stage.element_bytes or 0.0) for stage in held)
+    return find_no_room(run.epoch_batches * batch_bytes, run.memory_bytes)
 
 
 def apply_edit(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> Stages | Unavailable:

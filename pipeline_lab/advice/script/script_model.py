@@ -10,7 +10,7 @@ prediction its range.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.script.script_edits import NOT_MEASURED, Assumed, Stages, apply_edit
+from pipeline_lab.advice.script.script_edits import NOT_MEASURED, Assumed, Stages, apply_edit, has_no_room
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.advice.step_terms import NAMED_SHARE, ORDER, POOL, PROCESSOR, PYTHON, STEP, TURNS, TURNS_SHARE, Term
@@ -104,8 +104,10 @@ def predict_change(
         pool_threads: Threads of the pool, where they change as well.
 
     Returns:
-        Why not, where the change's effect does not follow from what was measured.
+        Why not, where the change's effect does not follow from what was measured, or it needs more memory than there is.
     """
+    if (full := has_no_room(run, edits)) is not None:
+        return full
     named = [
         edit.arguments.get("private_threadpool_size")
         for edit in edits

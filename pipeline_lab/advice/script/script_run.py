@@ -16,6 +16,9 @@ from pipeline_lab.pipeline.recipe import Recipe
 NO_TRAINING = "The recipe names no dataset that was trained on, so there is nothing whose change could be predicted."
 NO_STEPS = "No step of the script was timed, so what a change would bring cannot be predicted; watch it for longer."
 
+BUFFERS_SHARE = 0.5
+"""Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
+
 
 @dataclass(frozen=True)
 class ScriptRun:
@@ -42,6 +45,8 @@ class ScriptRun:
             None where no trace tells.
         python_computes: Python in the pipeline was seen to compute and not to wait, so that its lock holds up other calls.
         order_stall: Place of the stage whose finished elements wait for slower ones before them, if that holds the script up.
+        memory_bytes: That was free on the machine; None where nobody knows.
+        epoch_batches: Batches of an epoch; None where no epoch was seen to end.
     """
 
     recipe: Recipe
@@ -62,6 +67,8 @@ class ScriptRun:
     ceiling_range_ns: tuple[float, float] | None = None
     python_computes: bool = False
     order_stall: int | None = None
+    memory_bytes: float | None = None
+    epoch_batches: float | None = None
 
     @property
     def most_gain_percent(self) -> float:
@@ -126,7 +133,23 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         between_ns=_between_ns(results, step_ns),
         python_computes=results.verdict.cause == InputCause.PYTHON_BOUND,
         order_stall=_order_stall(results, stages),
+        memory_bytes=_memory_bytes(results),
+        epoch_batches=_epoch_batches(diagnosis),
     )
+
+
+def _memory_bytes(results: Diagnosis) -> float | None:
+    """Return what was free when the pipeline began: TensorFlow allows its buffers half of that."""
+    model = results.live_model
+    return None if isinstance(model, Unavailable) else model.ram_budget_bytes / BUFFERS_SHARE
+
+
+def _epoch_batches(diagnosis: Diagnosis) -> float | None:
+    """Return the batches of an epoch, by the steps of the job and the epochs that began after the first one."""
+    phases = diagnosis.step_phases
+    if isinstance(phases, Unavailable) or phases.boundaries is None:
+        return None
+    return sum(phase.steps for phase in phases.phases) / (phases.boundaries.count + 1)
 
 
 def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:

@@ -4,10 +4,12 @@ Each suggestion names the line, the call as it is and as it would be, what it ga
 to be rewritten, or the step itself is the limit, that comes first.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pipeline_lab.advice.script.cache_room import NoRoom
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change, predict_without
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import numbers_of
@@ -18,7 +20,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import Change, Edit, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.recipe import Recipe
-from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
 
 MOST = 6
@@ -105,7 +107,7 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
         in_words: What the verdict suggests without a model, the cause's own words first.
     """
     counted = () if isinstance(case.run, Unavailable) else COUNTED.get(case.cause, ())
-    changes = [change for change in find_changes(case.recipe) if change.rewrite not in counted]
+    changes = [change for change in _that_fit(case) if change.rewrite not in counted]
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
@@ -124,6 +126,20 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     )  # what to take off the cores is said by a line first
     ordered = [*rest, *head] if is_shared and rest else [*head, *rest]
     return tuple(ordered[:MOST])
+
+
+def _that_fit(case: ScriptCase) -> Iterator[Change]:
+    """Yield the changes that apply; a cache that does not fit into memory stands where it does, if there is such a place."""
+    for change in find_changes(case.recipe):
+        if not _is_too_large(case, change):
+            yield change
+        elif change.rewrite == "cache":
+            earlier = find_earlier_caches(case.recipe, case.recipe.trained)
+            yield from itertools.islice((each for each in earlier if not _is_too_large(case, each)), 1)
+
+
+def _is_too_large(case: ScriptCase, change: Change) -> bool:
+    return not isinstance(case.run, Unavailable) and isinstance(predict_change(case.run, change.edits), NoRoom)
 
 
 def _fixes(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:

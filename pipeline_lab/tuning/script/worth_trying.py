@@ -3,18 +3,16 @@
 import itertools
 from collections.abc import Sequence
 
+from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.changes import Change, Insert, MoveBefore
+from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample
 from pipeline_lab.runs.machine import usable_memory_bytes
-from pipeline_lab.units import format_bytes
 
-MUCH_OF_MEMORY = 0.25
-"""Part of the machine's memory that a cache may take."""
 WORTH_PERCENT = 5.0
 """Gain of a step from which a change is worth a proof and a race, where something speaks against it."""
 
@@ -47,25 +45,16 @@ def worth_proving(
 
 def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
-    is_cache = any(
-        (isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments)
-        or (isinstance(edit, MoveBefore) and edit.then == "cache")
-        for edit in change.edits
-    )
-    if not is_cache or change.call is None:
+    kept = kept_after(change.edits)
+    if kept is None:
         return ""
     chain = list(recipe.upstream(use.call))
-    place = next((index for index, call in enumerate(chain) if call.number == change.call), len(before.stages))
+    place = next((index for index, call in enumerate(chain) if call.number == kept), len(before.stages))
     size = before.stages[place].epoch_bytes if place < len(before.stages) else None
     if size is None:
         return "How much memory the cache takes is not known, because the length of the dataset is unknown."
-    allowed = MUCH_OF_MEMORY * usable_memory_bytes()
-    if size <= allowed:
-        return ""
-    return (
-        f"The cache would take {format_bytes(size)}; a quarter of this machine's memory is {format_bytes(allowed)}. "
-        "--change snapshot keeps the elements in files instead."
-    )
+    full = find_no_room(size, usable_memory_bytes())
+    return "" if full is None else f"{full.reason} --change snapshot keeps the elements in files instead."
 
 
 _OF_THREADS = (

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline_lab.advice.script.cache_room import NoRoom
 from pipeline_lab.advice.script.script_model import (
     ScriptPrediction,
     explain_script,
@@ -91,6 +92,30 @@ def test_a_prefetch_brings_what_the_pipelines_own_time_leaves_not_all_of_the_wai
 def test_a_cache_skips_what_is_before_it():
     found = predicted(script(), Insert(2, "cache"))
     assert found.gain_percent == 75.0
+
+
+@pytest.mark.parametrize(
+    "edit", [Insert(2, "cache"), MoveBefore(2, 1, "cache")], ids=["after the map", "with the map moved upstream"]
+)
+def test_a_cache_that_does_not_fit_into_memory_is_not_predicted(edit: Edit):
+    """An epoch of 100 batches of ten elements of 1 kB: 1 MB, a quarter of 4 MB."""
+    full = explain_script(script(epoch_batches=100.0, memory_bytes=3.9e6))
+    assert isinstance(full, ScriptRun)
+    why = predict_change(full, (edit,))
+    assert isinstance(why, NoRoom)
+    assert why.reason == "The cache would take 1 MB; a quarter of the memory is 975 kB."
+    assert isinstance(predict_change(replace(full, memory_bytes=4e6), (edit,)), ScriptPrediction)
+
+
+@pytest.mark.parametrize("unknown", ["epoch_batches", "memory_bytes"])
+def test_a_cache_whose_size_nobody_knows_is_predicted(unknown: str):
+    values = {"epoch_batches": 100.0, "memory_bytes": 1e5} | {unknown: None}
+    assert predicted(script(**values), Insert(2, "cache")).gain_percent == 75.0
+
+
+def test_a_cache_in_files_needs_no_memory():
+    full = script(epoch_batches=100.0, memory_bytes=1e5)
+    assert predicted(full, Insert(2, "cache", {"filename": "kept"})).gain_percent == 75.0
 
 
 def test_tiny_elements_gain_by_whole_batches():

@@ -95,6 +95,17 @@ def test_python_that_waits_gets_more_calls_than_cores():
     assert first.predicted_gain_percent == 95.0
 
 
+@pytest.mark.parametrize(
+    ("memory_bytes", "kept"), [(4e6, [".batch(10).cache()"]), (3e6, ["TFRecordDataset(files).cache()"]), (1e6, [])]
+)
+def test_a_cache_that_does_not_fit_is_suggested_where_it_does(memory_bytes: float, kept: list[str]):
+    """In 100 batches what the map makes takes 1 MB, and what is read before it 0.5 MB; a quarter of the memory may be taken."""
+    run = script(cpu_share=1.0, epoch_batches=100.0, memory_bytes=memory_bytes)
+    fixes = [each.after for each in suggested(InputCause.CPU_BOUND, run) if each.after]
+    assert [after for after in fixes if after.endswith(".cache()")] == kept
+    assert any("cache('pipeline-cache')" in after for after in fixes)
+
+
 def test_the_step_that_is_the_limit_comes_first_and_no_change_of_the_input_after_it():
     found = suggested(None, script(stages=stages(0.1), step_ms=5.0), kind=VerdictClass.DEVICE_BOUND)
     assert [each.change for each in found] == [

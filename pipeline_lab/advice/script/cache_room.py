@@ -1,0 +1,39 @@
+"""Whether a cache that a change puts into memory fits there: one rule for suggestions, predictions and ``fix``."""
+
+from collections.abc import Sequence
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.changes import Edit, Insert, MoveBefore
+from pipeline_lab.units import format_bytes
+
+MUCH_OF_MEMORY = 0.25
+"""Part of the memory that a cache may take."""
+
+
+class NoRoom(Unavailable):
+    """What a cache would bring is not predicted, because it does not fit into memory."""
+
+
+def kept_after(edits: Sequence[Edit]) -> int | None:
+    """Return the number of the call whose elements a change keeps in memory; None where it keeps none there."""
+    for edit in edits:
+        if isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments:
+            return edit.after
+        if isinstance(edit, MoveBefore) and edit.then == "cache":
+            return edit.call
+    return None
+
+
+def find_no_room(size_bytes: float, memory_bytes: float) -> NoRoom | None:
+    """Say why a cache does not fit; None where it does.
+
+    Args:
+        size_bytes: All that it holds once an epoch is over.
+        memory_bytes: That there is.
+    """
+    allowed = MUCH_OF_MEMORY * memory_bytes
+    if size_bytes <= allowed:
+        return None
+    return NoRoom(
+        f"The cache would take {format_bytes(size_bytes)}; a quarter of the memory is {format_bytes(allowed)}."
+    )
