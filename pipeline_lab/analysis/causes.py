@@ -316,11 +316,11 @@ class InputCause(StrEnum):
     )
     CALL_OVERHEAD = (
         "call-overhead",
-        ", because {stage} calls its function for each of many small elements, and calling costs more than the work",
+        ", because {stage} handles many small elements one by one, which costs more than the work in them",
         Recommendation(
-            "Batch before the map, so that one call of the function makes a whole batch; where single elements are needed "
-            "later, unbatch() after it.",
-            "A call of {stage} takes microseconds, most of which is the call itself.",
+            "Batch before the map, so that one call of the function makes a whole batch; of rows in memory, shuffle and batch "
+            "row numbers, and gather the rows of a batch. Where single elements are needed later, unbatch() after it.",
+            "{stage} takes microseconds for an element, most of which is handing it on.",
         ),
     )
     EPOCH_START = (

@@ -68,6 +68,8 @@ POOL_EXPLAINS_SHARE = 0.5
 """Part of the step that the stage's work on all threads of the pool has to fill."""
 
 GENERATOR = "Generator"
+READERS = frozenset({"TFRecord", "TextLine", "FixedLengthRecord", "CSV"})
+"""Iterators of files, of which no other line can ask for whole batches."""
 
 
 def find_blame(results: Results, waiting_share: float) -> Blame:
@@ -171,11 +173,14 @@ def cpu_bound(facts: InputFacts) -> bool:
 
 
 def call_overhead(facts: InputFacts) -> bool:
-    """The stage calls its function very often for a batch, for next to nothing each time."""
-    seen, calls = facts.blamed.seen, facts.blamed.calls_per_batch
-    if seen is None or calls is None or calls < MANY_CALLS or _is_python(facts):
+    """The stage works very often for a batch, for next to nothing each time."""
+    seen, calls, work = facts.blamed.seen, facts.blamed.calls_per_batch, facts.blamed.work
+    if _is_python(facts):
         return False
-    return seen.function_on_thread_ns < TINY_CALL_NS * seen.function_calls
+    if seen is not None and calls is not None:
+        return calls >= MANY_CALLS and seen.function_on_thread_ns < TINY_CALL_NS * seen.function_calls
+    is_reader = facts.blamed.is_reader or facts.blamed.name in READERS  # records come one by one
+    return work is not None and not is_reader and work.visits_per_batch >= MANY_CALLS and work.self_ns < TINY_CALL_NS
 
 
 def ordering(facts: InputFacts) -> bool:

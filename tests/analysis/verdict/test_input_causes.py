@@ -320,6 +320,36 @@ def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
     assert modeled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
 
 
+def test_stages_that_hand_on_thousands_of_tiny_elements_have_overhead_where_they_call_no_function():
+    """40 ms for 2,048 elements, as `sample_from_datasets` takes them: 20 µs each; more calls at once are no cure."""
+    assert single_elements(2048, 40).cause == "call-overhead"
+    assert single_elements(2048, 140).cause == "under-parallel"  # 68 µs each
+    assert single_elements(8, 0.3, step_ms=1).cause == "under-parallel"  # eight for a batch
+    assert single_elements(2048, 40, name="TFRecord").cause == "under-parallel"  # records come one by one
+
+
+def single_elements(count: int, work_ms: float, name: str = "DirectedInterleave", step_ms: float = 50.0) -> Blame:
+    """Blame the only stage that works, before the batch of so many elements, in a step that waits for 60 % of its time."""
+    works = (
+        results.stage_work("Root", None, 1.0, 0.0, path="Root"),
+        results.stage_work("Prefetch", 0, 1.0, 0.0, path="Root::Prefetch", is_asynchronous=True),
+        results.stage_work("BatchV2", 1, 1.0, 0.0, path="Root::Prefetch::BatchV2"),
+        results.stage_work(name, 2, float(count), work_ms * MS / count, path=f"Root::Prefetch::BatchV2::{name}"),
+    )
+    base = results.diagnosis(
+        tf_data=Unavailable("No window."),
+        live_model=replace(results.live_model(), stages=works),
+        job_load=SLEEPING,
+        calibration=UNCALIBRATED,
+    )
+    job = (
+        replace(base.job_steps, median_ns=step_ms * MS)
+        if not isinstance(base.job_steps, Unavailable)
+        else base.job_steps
+    )
+    return find_blame(replace(base, job_steps=job), 0.6)
+
+
 def test_a_prefetch_that_lost_its_core_to_others_is_not_to_blame():
     found = modeled(20, 2.0, replace(SLEEPING, pool_threads=8), prefetch_ms=30)
     assert (found.stage, found.cause) == ("ParallelMapV2", "under-parallel")
