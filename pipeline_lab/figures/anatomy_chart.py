@@ -30,6 +30,8 @@ LEAST_NAMED = 0.02
 LONGEST_CHANGE = 60
 PREDICTED = "predicted"
 """Name of the second strip, and of the words above it, which name the change; a page that does so itself shortens them."""
+LEGEND_ROW, USUAL_ROWS = 19, 2
+"""Height of a row of the legend, two names each on a phone, and how many rows have room without more height."""
 OUTSIDE = "outside of steps"
 FADED, LEAST_FADED = 0.75, 0.01
 """How much of its color a stretch outside of steps loses, and how much of a window these have to be to be faded."""
@@ -72,6 +74,8 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
             else "One recorded window"
         )
         add_windows(figure, {"": window}, title, strips_px, seen, mode)
+    named = sum(bar.showlegend is not False for bar in figure.data)
+    figure.update_layout(height=figure.layout.height + LEGEND_ROW * max(0, -(-named // 2) - USUAL_ROWS))
     return figure
 
 

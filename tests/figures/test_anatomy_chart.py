@@ -93,6 +93,21 @@ def test_what_lies_outside_of_steps_is_faded_and_the_axis_says_so() -> None:
     assert "faded where outside of steps" in figure.layout.xaxis2.title.text
 
 
+def test_a_legend_of_many_names_takes_no_height_from_the_strips() -> None:
+    found = suggesting()
+    assert not isinstance(found.step_breakdown, Unavailable)
+    many = StepBreakdown(input_wait_ns=30, host_to_device_ns=10, device_compute_ns=20, dispatch_ns=20, python_ns=20)
+    few, more = (
+        step_anatomy(found),
+        step_anatomy(replace(found, step_breakdown=replace(many, table=found.step_breakdown.table))),
+    )
+    assert not isinstance(few, Unavailable)
+    assert not isinstance(more, Unavailable)
+    named = [sum(bar.showlegend is not False for bar in figure.data) for figure in (few, more)]
+    assert named[0] <= 4 < named[1]
+    assert more.layout.height > few.layout.height
+
+
 def test_what_is_too_thin_to_see_is_not_in_the_legend() -> None:
     found = suggesting()
     assert not isinstance(found.idle_gaps, Unavailable)

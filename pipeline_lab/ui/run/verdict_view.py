@@ -93,7 +93,7 @@ def _show_first(suggestion: Suggestion, sentence: str, changes_in: str) -> None:
     elif why := suggestion.why_beside(sentence):
         st.caption(escape(why))
     if suggestion.command and suggestion.options is None:
-        st.code(f"{suggestion.command}  {NEXT_STEP}", language="shell")
+        st.code(f"{suggestion.command}  {NEXT_STEP}", language="shell", wrap_lines=True)
 
 
 def _show_button(label: str, changes_in: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
 from pipeline_lab.analysis.diagnosis.storage import write_json
@@ -134,7 +135,8 @@ def _verdict(path: Path, _fingerprint: Fingerprint) -> str:
     """Return the verdict of a saved diagnosis, or the outcomes of a race's candidates, in words."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if path.name == DOCUMENT:
-            return str(json.loads(path.read_text(encoding="utf-8")).get("verdict", "")).replace("-", " ")
+            kept = str(json.loads(path.read_text(encoding="utf-8")).get("verdict", ""))
+            return VerdictClass(kept).label if kept in set(VerdictClass) else kept
         races = [event for event in read_events(path) if isinstance(event, RaceEvent)]
         outcomes = [str(standing["outcome"]) for event in races[-1:] for standing in event.standings]
         return ", ".join(dict.fromkeys(outcomes))
