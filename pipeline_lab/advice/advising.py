@@ -25,6 +25,7 @@ from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
@@ -161,7 +162,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:
         return diagnosis
-    first, *more = (*_for_last_host(diagnosis), *_suggestions(diagnosis)) or (None,)
+    first, *more = (*_for_last_host(diagnosis), *_with_iterator_ends(diagnosis, _suggestions(diagnosis))) or (None,)
     if first is None:
         return diagnosis
     first = _name_next_step(first, diagnosis)
@@ -222,6 +223,18 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         verdict.overlap_percent,
     )
     return (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
+
+
+def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add what to do about ends of iterators, whatever else holds the job back: before what gains less, and among the first two."""
+    ends, advice = judged(diagnosis).iterator_ends, GapCause.ITERATOR_END.recommendation
+    assert advice is not None
+    if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or advice.change in {one.change for one in found}:
+        return found
+    one = Suggestion(advice.change, advice.why, round(ends.percent, 1))
+    first = found[0].predicted_gain_percent if found else 0.0
+    place = 1 if isinstance(first, float) and first > ends.percent else 0
+    return (*found[:place], one, *found[place:])
 
 
 def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -144,6 +144,19 @@ class GapCause(StrEnum):
         "Writing checkpoints leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
     )
+    ITERATOR_END = (
+        "iterator_end",
+        "end of an iterator",
+        "the end of an iterator",
+        "Python gives up an iterator, which waits for its threads",
+        ("#0c0c60", "#6c6090"),
+        "Ending tf.data's iterators leaves {device} idle for {lost} of each {step} step ({share}).",
+        Recommendation(
+            "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
+            "An iterator that is given up may sleep until its autotuning is due again, for up to a minute after long epochs.",
+            gains_all=True,
+        ),
+    )
     DISPATCH = (
         "dispatch",
         "dispatch",
@@ -217,6 +230,7 @@ class StepPart(StrEnum):
     COLLECTIVE = ("collective", GapCause.COLLECTIVE)
     COMPILE = ("compile", GapCause.COMPILE)
     CHECKPOINT = ("checkpoint", GapCause.CHECKPOINT)
+    ITERATOR_END = ("iterator_end", GapCause.ITERATOR_END)
     HOST_OPERATION = ("host_operation", GapCause.HOST_OPERATION)
     DISPATCH = ("dispatch", GapCause.DISPATCH)
     HOST_COMPUTE = ("host_compute", "host compute", "busy")

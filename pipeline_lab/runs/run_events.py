@@ -109,6 +109,15 @@ class CheckpointEvent(Event):
 
 
 @dataclass(frozen=True)
+class IteratorEndEvent(Event):
+    """Python gave up an iterator of tf.data, which waited for its threads; times in ns since the epoch."""
+
+    kind = "iterator_end"
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True)
 class WindowEvent(Event):
     """One profile window is on disk.
 
@@ -184,6 +193,7 @@ KINDS: dict[str, type[Event]] = {
         CalibrationEvent,
         EvaluationEvent,
         CheckpointEvent,
+        IteratorEndEvent,
         WindowEvent,
         RaceEvent,
         NoteEvent,

@@ -9,6 +9,7 @@ from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.verdict import Suggestion
@@ -45,6 +46,7 @@ def later(found: Diagnosis) -> LaterEpochs:
         start_ns=15 * 10**9,
         first=first,
         job_steps=found.job_steps,
+        iterator_ends=found.iterator_ends,
         calibration=found.calibration,
         live_model=found.live_model,
         job_load=found.job_load,
@@ -133,6 +135,19 @@ def test_a_step_without_a_function_is_told_what_one_would_bring():
     assert first.gain_range_percent == (80.0, pytest.approx(94.3, abs=0.1))
     called = replace(eager, function_calls=steps)
     assert "@tf.function" not in advise(replace(found, eager_ops=called)).verdict.suggestions[0].change
+
+
+def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back():
+    found = replace(judged(input_wait=60, device_compute=40), iterator_ends=IteratorEnds(4, 300, 100, 1000))
+    changes = [one.change for one in advise(found).verdict.suggestions]
+    assert (
+        changes.index(
+            "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop."
+        )
+        == 0
+    )
+    few = replace(found, iterator_ends=IteratorEnds(4, 10, 5, 1000))
+    assert "Let one iterator" not in " ".join(one.change for one in advise(few).verdict.suggestions)
 
 
 def test_of_several_hosts_the_one_that_the_others_wait_for_comes_first():

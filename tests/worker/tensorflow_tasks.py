@@ -509,6 +509,12 @@ def save_graph_loop() -> dict[str, Any]:
     return loop_tasks.save_graph_loop()
 
 
+def give_up_an_iterator() -> list[float]:
+    from tests.worker.recipe import loop_tasks
+
+    return loop_tasks.give_up_an_iterator()
+
+
 def take_gradients_beside_tracing() -> list[bool]:
     from tests.worker.recipe import loop_tasks
 
@@ -605,6 +611,7 @@ TASKS = {
         save_graph_loop,
         save_graph_that_cannot_be_stripped,
         count_dropping_threads,
+        give_up_an_iterator,
         take_gradients_beside_tracing,
         time_graph_loops,
         read_script,

@@ -22,6 +22,7 @@ from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Plane, Trace
+from pipeline_lab.units import NS_PER_MS
 
 Made = TypeVar("Made")
 
@@ -33,6 +34,9 @@ UNFINISHED = (
     "capture had ended on the device when it closed; record longer windows, or read a result (such as the loss) right before "
     "the profiler starts and before it stops."
 )
+
+SHORTEST_END_NS = 50 * NS_PER_MS
+"""Giving up an iterator is told from giving up a tensor by its length: a large tensor, or one on several devices, took up to 25 ms."""
 
 _NONE: IntArray = np.empty(0, np.int64)
 _ENTRY_POINTS = ("TFE_Py_", "EagerExecute", "FunctionRun", "PjitFunction", "SessionRun", "IteratorGetNext")
@@ -203,6 +207,19 @@ class Activity:
     @cached_property
     def checkpointing(self) -> IntArray:
         return self._host_set(Kind.CHECKPOINT)
+
+    @cached_property
+    def ending_iterators(self) -> IntArray:
+        """Moments at which Python gives something up for so long that it has to be an iterator."""
+        names = self.host.names if self.host else ()
+        if event_names.GIVING_UP not in names:
+            return EMPTY
+        number = names.index(event_names.GIVING_UP)
+        ends = []
+        for line in self._step_lines():
+            rows = np.flatnonzero((line.name_index == number) & (line.duration_ns >= SHORTEST_END_NS))
+            ends.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
+        return union_of(*ends)
 
     @cached_property
     def collectives(self) -> IntArray:

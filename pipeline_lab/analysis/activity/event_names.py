@@ -11,6 +11,9 @@ per event. Where the names come from:
 * checkpoints: ``SaveV2``, ``MergeV2Checkpoints``, ``RestoreV2``, on the thread that saves (also an asynchronous one);
 * collectives: ``CollectiveReduceV2`` and friends on ``collective_ops`` threads, which last until all workers came;
   NCCL and RCCL kernels on the stream, ``all-reduce`` instructions on TPUs;
+* the end of an iterator: ``TFE_DeleteTensorHandle`` of its handle, on the thread that gives it up; it waits for tf.data's threads,
+  of which the one that autotunes may miss its call and sleep on until its next turn (``Model::OptimizeLoop`` in
+  tensorflow/core/framework/model.cc, TensorFlow 2.21: the callback runs before the flag that it asks for is set);
 * what the iterator hands over in pieces: ``DeserializeSparse`` (tensorflow/python/data/util/structure.py).
 """
 
@@ -52,6 +55,8 @@ _TF_DATA_THREAD = re.compile(r"tf_data|data_(?:prefetch|parallel)")
 _RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|cupti", re.I)
 
 FUNCTION_CALL = "EagerLocalExecute: __inference_"
+GIVING_UP = "TFE_DeleteTensorHandle"
+"""Python gives up a tensor, which takes microseconds, or an iterator."""
 
 
 class Kind(IntFlag):

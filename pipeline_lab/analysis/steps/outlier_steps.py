@@ -27,6 +27,7 @@ from pipeline_lab.analysis.declaring.declaration import (
 )
 from pipeline_lab.analysis.declaring.tables import BoolArray
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
+from pipeline_lab.analysis.steps.iterator_ends import end_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.errors import TraceIncompleteError
@@ -97,6 +98,7 @@ def find_in_job(
     origin_ns: int,
     *,
     saving: IntArray = NO_SPANS,
+    ending: IntArray = NO_SPANS,
     launches_ahead: bool = False,
 ) -> OutlierSteps:
     """Look at every step of a run.
@@ -107,6 +109,7 @@ def find_in_job(
         writing: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         saving: When checkpoints were written, a set, ns since the epoch.
+        ending: When iterators were ended, a set, ns since the epoch.
         launches_ahead: As for :func:`divide_time`.
 
     Raises:
@@ -124,10 +127,16 @@ def find_in_job(
     spans = np.stack((start, start + length), axis=1)[rows]
     flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
     busier = _busier(resources, spans)
-    saved = length_within(saving, spans) > tables.ints(found.table, "excess_ns") / 2
+    half_ns = tables.ints(found.table, "excess_ns") / 2
+    known = {
+        "checkpoint": length_within(saving, spans) > half_ns,
+        "iterator_end": length_within(ending, spans) > half_ns,
+        "other_programs": busier,
+        "flush": flushed & np.array([one != "input_wait" for one in found.table.column("cause").to_pylist()], np.bool_),
+    }
     cause = [
-        "checkpoint" if save else "other_programs" if other else "flush" if flush and one != "input_wait" else one
-        for one, save, flush, other in zip(found.table.column("cause").to_pylist(), saved, flushed, busier, strict=True)
+        next((name for name, holds in known.items() if holds[row]), one)
+        for row, one in enumerate(found.table.column("cause").to_pylist())
     ]
     columns = {name: tables.ints(found.table, name) for name in ("step", "length_ns", "level_ns", "excess_ns")}
     table = tables.build(OUTLIER_TABLE, len(rows), host="", start_ns=start[rows] - origin_ns, cause=cause, **columns)
@@ -234,6 +243,7 @@ def _measure(job: JobView) -> OutlierSteps:
         flushes(found.events),
         job.origin_ns,
         saving=checkpoint_spans(found.events),
+        ending=end_spans(found.events),
         launches_ahead=found.launches_ahead,
     )
 

@@ -34,7 +34,14 @@ PARTS_TABLE = pa.schema(
 _IDLE_PARTS = {part.column: part.cause for part in StepPart if part.cause is not None}
 _OTHER_CAUSES = {
     part.cause: part.column
-    for part in (StepPart.COLLECTIVE, StepPart.HOST_OPERATION, StepPart.CHECKPOINT, StepPart.PYTHON, StepPart.OTHER)
+    for part in (
+        StepPart.COLLECTIVE,
+        StepPart.HOST_OPERATION,
+        StepPart.CHECKPOINT,
+        StepPart.ITERATOR_END,
+        StepPart.PYTHON,
+        StepPart.OTHER,
+    )
     if part.cause is not None
 }
 """What is idle time of no class of its own."""
@@ -54,6 +61,7 @@ class StepBreakdown:
         collective_ns: Communication with other devices or workers and the wait for them, without computing.
         compile_ns: It idles during tracing, compiling or autotuning.
         checkpoint_ns: It idles while a checkpoint is written or read.
+        iterator_end_ns: It idles while Python gives up an iterator.
         host_operation_ns: It idles, and one op of the host fills at least half of the gap.
         dispatch_ns: It idles while TensorFlow prepares or launches ops.
         host_compute_ns: Ops of the step on the host, where no device was recorded.
@@ -69,6 +77,7 @@ class StepBreakdown:
     collective_ns: int = 0
     compile_ns: int = 0
     checkpoint_ns: int = 0
+    iterator_end_ns: int = 0
     host_operation_ns: int = 0
     dispatch_ns: int = 0
     host_compute_ns: int = 0

@@ -36,6 +36,8 @@ CHECKPOINT_PERCENT = 5.0
 FEWER_CHECKPOINTS = (
     "write them less often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True))."
 )
+ENDS_PERCENT = 2.0
+"""As of outliers: each end is one."""
 BOUNDARIES_PERCENT = 5.0
 """From here on XProf calls a job moderately input-bound."""
 HIDDEN_PERCENT = 10.0
@@ -114,6 +116,24 @@ def epoch_boundaries(results: Results) -> Finding | None:
         (
             Evidence("beginnings of epochs", format_count(found.count)),
             Evidence("waits beyond the usual", format_duration(found.wait_ns)),
+        ),
+    )
+
+
+def iterator_ends(results: Results) -> Finding | None:
+    """Iterators that are given up at the end of each epoch, and wait for tf.data's threads then."""
+    found = results.iterator_ends
+    if isinstance(found, Unavailable) or found.percent < ENDS_PERCENT:
+        return None
+    return Finding(
+        "iterator-ends",
+        f"{format_percent(found.percent)} of the training passed in ending iterators: each may sleep until its autotuning is due "
+        "again, for up to a minute after long epochs. Let one iterator serve all epochs: repeat() the dataset, with "
+        "steps_per_epoch in fit, or next() in your own loop.",
+        (
+            Evidence("ends that took time", format_count(found.count)),
+            Evidence("each", format_duration(found.total_ns / found.count)),
+            Evidence("longest", format_duration(found.longest_ns)),
         ),
     )
 
@@ -417,6 +437,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     retracing,
     outlier_steps,
     epoch_boundaries,
+    iterator_ends,
     checkpoint_stall,
     stragglers,
     collectives,

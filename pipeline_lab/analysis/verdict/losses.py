@@ -13,7 +13,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
-from pipeline_lab.analysis.verdict.findings import is_machine_busy
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.recording_cost import find_recording_cost, has_device_work
@@ -65,6 +65,7 @@ class Losses:
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
         is_estimated: The competition for the processor is estimated from processor times: the step alone was not timed.
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
+        ending_percent: What ends of iterators that no window saw take, part of what is idle otherwise.
     """
 
     by_class: dict[VerdictClass, float]
@@ -73,6 +74,7 @@ class Losses:
     pace: Pace | None = None
     is_estimated: bool = False
     are_recorded: bool = True
+    ending_percent: float = 0.0
 
     @property
     def device_percent(self) -> float:
@@ -137,10 +139,31 @@ def measure_losses(results: Results) -> Losses | None:
     if results.source.is_emulated:
         worker = Busy.EMULATED
     losses = Losses(by_class, step_ns, worker, is_estimated=is_estimated, are_recorded=of_all is None)
+    losses = _with_ends(losses, results, float(steps.training_step_ns.mean()))
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
+
+
+def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
+    """Count the ends of iterators, of which windows see few: what all steps take beyond the recorded ones, at most that.
+
+    Args:
+        losses: Of the recorded steps.
+        results: Of the job.
+        recorded_ns: Mean of the recorded steps.
+    """
+    job, ends = results.job_steps, results.iterator_ends
+    if isinstance(job, Unavailable) or isinstance(ends, Unavailable) or job.count < FEWEST_STEPS:
+        return losses
+    ending_ns = min(ends.total_ns / job.count, job.mean_ns - recorded_ns)
+    percent = 100.0 * ending_ns / job.mean_ns
+    if percent < ENDS_PERCENT:
+        return losses
+    shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}
+    by_class = shrunk | {VerdictClass.IDLE_OTHER: shrunk[VerdictClass.IDLE_OTHER] + percent}
+    return replace(losses, by_class=by_class, step_ns=job.mean_ns, are_recorded=False, ending_percent=percent)
 
 
 def _without_device(results: Results) -> Losses | None:

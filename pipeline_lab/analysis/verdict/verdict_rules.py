@@ -197,7 +197,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     kind = choose_class(losses)
     share_percent = losses.by_class.get(kind, 0.0)
     blame = _blame(kind, share_percent, results)
-    cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)
+    cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
     confidence, doubts = _confidence(kind, losses, results, blame)
     return Verdict(
         verdict_class=kind,
@@ -240,11 +240,13 @@ def _blame(kind: VerdictClass, share_percent: float, results: Results) -> Blame:
     return find_heaviest(results) if kind is VerdictClass.HOST_CONTENTION else Blame()
 
 
-def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
+def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | None:
     """Name what filled the steps' idle time when nothing kept the device from working."""
     breakdown = deciding_breakdown(results)
     if kind is not VerdictClass.IDLE_OTHER or isinstance(breakdown, Unavailable):
         return None
+    if losses.ending_percent > losses.by_class[kind] / 2:
+        return GapCause.ITERATOR_END.value
     return breakdown.idle_otherwise_cause.value
 
 

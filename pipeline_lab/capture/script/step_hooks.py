@@ -23,8 +23,8 @@ from tensorflow.python.distribute.input_lib import DistributedIterator, Distribu
 from tensorflow.python.eager import context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.step_notes import Called, Ended, Gaps, Note, Pass, Role, Saved, Seen, Took
-from pipeline_lab.units import NS_PER_US
+from pipeline_lab.capture.script.step_notes import Called, Ended, Gaps, GivenUp, Note, Pass, Role, Saved, Seen, Took
+from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
@@ -32,6 +32,8 @@ Take = Callable[[Note], None]
 listeners: list[Take] = []
 installed = threading.Lock()
 MARK = "notes_for_pipeline_lab"
+SHORTEST_END_NS = 10 * NS_PER_MS
+"""What the end of an iterator takes where it waits for nobody is less."""
 
 
 class Here(threading.local):
@@ -138,6 +140,19 @@ def _hook_iterators() -> None:
     replace_method(DistributedIteratorBase, "get_next", functools.partial(_noting_batches, asks_others=True))
     for kind in (OwnedIterator, DistributedIterator):
         replace_method(kind, "__tf_tracing_type__", _noting_calls)
+    if not hasattr(OwnedIterator, "__del__"):
+        OwnedIterator.__del__ = _note_giving_up
+
+
+def _note_giving_up(iterator: Any) -> None:
+    """Give up what TensorFlow holds for an iterator, as is done after this anyway, and note it if that took its time."""
+    if not listeners:
+        return
+    begun_ns = now_ns()
+    iterator.__dict__.pop("_iterator_resource", None)
+    ended_ns = now_ns()
+    if ended_ns - begun_ns >= SHORTEST_END_NS:
+        tell(GivenUp(begun_ns, ended_ns))
 
 
 def _noting_batches(original: Callable[..., Any], *, asks_others: bool = False) -> Callable[..., Any]:

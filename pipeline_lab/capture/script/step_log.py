@@ -22,6 +22,7 @@ from pipeline_lab.capture.script.step_notes import (
     Evaluated,
     Fed,
     Gaps,
+    GivenUp,
     Note,
     OfPass,
     Pass,
@@ -30,7 +31,7 @@ from pipeline_lab.capture.script.step_notes import (
     Seen,
     Took,
 )
-from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, ProgressEvent
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, IteratorEndEvent, NoteEvent, ProgressEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, TableWriter
 from pipeline_lab.units import NS_PER_S
@@ -197,6 +198,9 @@ class StepLog:
             return
         if isinstance(note, Saved):
             self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+            return
+        if isinstance(note, GivenUp):
+            self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):

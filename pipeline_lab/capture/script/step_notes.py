@@ -105,8 +105,15 @@ class Saved(NamedTuple):
     ended_ns: int
 
 
+class GivenUp(NamedTuple):
+    """Python gave up an iterator, which took its time."""
+
+    asked_ns: int
+    ended_ns: int
+
+
 OfPass = Took | Called | Ended | Evaluated | Seen
-Note = OfPass | Fed | Saved
+Note = OfPass | Fed | Saved | GivenUp
 
 
 def sort_notes(notes: deque[Note]) -> None:

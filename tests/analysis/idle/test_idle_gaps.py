@@ -150,6 +150,12 @@ def test_host_operations_of_a_gap_are_ranked_by_how_much_of_it_they_fill():
     ]
 
 
+def test_an_iterator_that_python_gives_up_is_told_from_a_tensor_by_its_length():
+    ends = [("TFE_DeleteTensorHandle", 10_000, 60_000), ("TFE_DeleteTensorHandle", 80_000, 5)]
+    found = find(host(line("python", *ends)), gpu(kernels((0, 100), (90_000, 100))))
+    assert shares_us(found) == {"iterator_end": 60_000, "dispatch": 5, "python": 29_895}
+
+
 def test_an_op_lasts_as_long_as_pythons_call_of_it():
     call: list[Event] = [("TFE_Py_FastPathExecute_C", 200, 600), ("EagerLocalExecute: DeserializeSparse", 700, 100)]
     found = find(host(line("python", *call)), gpu(kernels((0, 100), (1100, 100))))

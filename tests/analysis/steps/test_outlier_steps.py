@@ -25,6 +25,7 @@ def job(
     resources: list[tuple[int, float]] = (),
     flushes: IntArray = EMPTY,
     saving: IntArray = EMPTY,
+    ending: IntArray = EMPTY,
 ) -> OutlierSteps:  # type: ignore[assignment]
     """Look at steps that wait so long and then train for 10 ms, without any time in between."""
     n = len(waits)
@@ -48,7 +49,7 @@ def job(
         "other_cpu_percent": [other for _, other in resources],
     }
     steps, load = pa.table(columns, schema=STEPS.schema), pa.table(load, schema=RESOURCES.schema)
-    return find_in_job(steps, load, flushes, SECOND, saving=saving)
+    return find_in_job(steps, load, flushes, SECOND, saving=saving, ending=ending)
 
 
 def rows(found: OutlierSteps) -> list[tuple[int, int, str, int]]:
@@ -97,6 +98,12 @@ def test_a_step_beside_a_checkpoint_is_blamed_on_it():
     saving = np.array([[SECOND + 205 * MS, SECOND + 245 * MS]])
     assert rows(job([0] * 20 + [40] + [0] * 20, saving=saving))[0][2] == "checkpoint"
     assert rows(job([0] * 20 + [40] + [0] * 20, saving=saving + 100 * MS))[0][2] == "input_wait"
+
+
+def test_a_step_that_ends_an_iterator_is_blamed_on_it():
+    ending = np.array([[SECOND + 205 * MS, SECOND + 245 * MS]])
+    assert rows(job([0] * 20 + [40] + [0] * 20, ending=ending))[0][2] == "iterator_end"
+    assert rows(job([0] * 20 + [40] + [0] * 20, ending=ending + 100 * MS))[0][2] == "input_wait"
 
 
 def test_a_step_while_other_programs_took_the_processor_is_blamed_on_them():

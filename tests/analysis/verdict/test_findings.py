@@ -10,6 +10,7 @@ from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
@@ -168,6 +169,12 @@ def test_checkpoints_are_judged_over_the_whole_job_where_they_were_noted():
     rare, often = (Checkpoints(4, total, total // 2, 100 * total_ns) for total, total_ns in ((40, 40), (60, 6)))
     assert kinds(step_breakdown=in_windows, checkpoints=rare) == []
     assert kinds(checkpoints=often) == ["checkpoint-stall"]
+
+
+def test_ends_of_iterators_are_told_where_they_take_a_part_of_the_training():
+    little, much = (IteratorEnds(3, total, total // 2, 1000) for total in (10, 300))
+    assert kinds(iterator_ends=little) == []
+    assert kinds(iterator_ends=much) == ["iterator-ends"]
 
 
 def test_collectives_of_a_host_whose_partners_were_not_recorded():

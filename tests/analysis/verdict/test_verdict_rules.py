@@ -12,6 +12,7 @@ from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
@@ -232,6 +233,22 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     )
     verdict = judged(divided(checkpoint=66, device_compute=34), idle_gaps=unknown_outside)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
+
+
+def test_ends_of_iterators_that_no_window_saw_are_lost_time():
+    """All 100 steps take five thirds of the recorded ones on average, whose device always works; ends of iterators take 30 % of them."""
+    recorded_ns = float(results.steps().training_step_ns.mean())
+    total_ns = round(100 * recorded_ns * 5 / 3)
+    job = replace(results.job_steps(), count=100, total_ns=total_ns, wait_total_ns=0)
+    changes = {"job_steps": job, "calibration": Unavailable("not timed")}
+    some, most = (IteratorEnds(5, round(share * total_ns), 10**8, total_ns) for share in (0.3, 0.9))
+    verdict = judged(divided(device_compute=100), iterator_ends=some, **changes)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "iterator_end")
+    assert verdict.lost_percent == pytest.approx(30)
+    assert f"of each {format_duration(recorded_ns * 5 / 3)} step (30 %)" in verdict.sentence
+    capped = judged(divided(device_compute=100), iterator_ends=most, **changes)
+    assert capped.lost_percent == pytest.approx(40), "the recorded steps hold none of them"
+    assert judged(divided(device_compute=100), **changes).verdict_class is VerdictClass.DEVICE_BOUND
 
 
 def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:

@@ -13,6 +13,7 @@ from pipeline_lab.capture.script.step_notes import (
     Evaluated,
     Fed,
     Gaps,
+    GivenUp,
     Note,
     Pass,
     Role,
@@ -21,7 +22,7 @@ from pipeline_lab.capture.script.step_notes import (
     Took,
     sort_notes,
 )
-from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, read_events
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, IteratorEndEvent, NoteEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.units import NS_PER_MS as MS
@@ -237,6 +238,14 @@ def test_checkpoints_are_reported_with_their_times(script: Script) -> None:
     script.log.notes.append(Saved(20 * MS, 50 * MS))
     script.rows()
     (found,) = [event for event in read_events(script.own.events) if isinstance(event, CheckpointEvent)]
+    assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
+
+
+def test_ends_of_iterators_are_reported_with_their_times(script: Script) -> None:
+    script.take(_training(), 1, 9)
+    script.log.notes.append(GivenUp(20 * MS, 50 * MS))
+    script.rows()
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorEndEvent)]
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
 
 

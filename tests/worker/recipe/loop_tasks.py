@@ -13,10 +13,12 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from pipeline_lab.capture.script import graph_loops, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
-from pipeline_lab.capture.script.step_notes import Note, Pass, Took
+from pipeline_lab.capture.script.step_notes import GivenUp, Note, Pass, Took
+from pipeline_lab.units import NS_PER_MS
 from tests.support.patience import PATIENCE_S
 
 WAIT_S, WORK_S = 0.02, 0.03
+END_S = 0.1
 BATCHES, EPOCHS = 4, 2
 
 
@@ -112,6 +114,27 @@ def take_gradients_beside_tracing() -> list[bool]:
     thread.start()
     thread.join()
     return [traced.has_gradients, other.has_gradients]
+
+
+class _Slow:
+    """Stands for the handle of an iterator that waits for its threads."""
+
+    def __del__(self) -> None:
+        time.sleep(END_S)
+
+
+def give_up_an_iterator() -> list[float]:
+    """Return how long the ends that were noted took, ms, of an iterator that Python gives up and whose handle takes its time."""
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        iterator = iter(tf.data.Dataset.range(3))
+        next(iterator)
+        iterator._iterator_resource = _Slow()
+        del iterator
+    finally:
+        step_hooks.leave(notes.append)
+    return [(note.ended_ns - note.asked_ns) / NS_PER_MS for note in notes if isinstance(note, GivenUp)]
 
 
 def _run(make: Any) -> list[float]:

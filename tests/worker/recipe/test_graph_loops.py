@@ -73,3 +73,8 @@ def test_one_thread_drops_what_loops_say_when_nobody_listens_any_more(ask_tensor
 
 def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorflow: Callable[..., Any]) -> None:
     assert ask_tensorflow("take_gradients_beside_tracing") == [False, True]
+
+
+def test_the_end_of_an_iterator_is_noted_where_it_takes_its_time(ask_tensorflow: Callable[..., Any]) -> None:
+    (took_ms,) = ask_tensorflow("give_up_an_iterator")
+    assert took_ms >= 100

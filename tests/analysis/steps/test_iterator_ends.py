@@ -1,0 +1,45 @@
+"""What the ends of iterators take of a job's time."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.steps.iterator_ends import measure_ends
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.run_events import IteratorEndEvent
+from pipeline_lab.runs.run_tables import STEPS
+from pipeline_lab.units import NS_PER_MS as MS
+
+BEGUN_NS = 10**15
+
+
+def _steps(count: int, warmup: int) -> pa.Table:
+    """Return steps of 100 ms."""
+    nothing = dict.fromkeys(STEPS.schema.names)
+    rows = [
+        nothing
+        | {
+            "step": n,
+            "warmup": n < warmup,
+            "start_ns": BEGUN_NS + n * 100 * MS,
+            "end_ns": BEGUN_NS + (n + 1) * 100 * MS,
+        }
+        for n in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema=STEPS.schema)
+
+
+def _end(from_ms: int, to_ms: int) -> IteratorEndEvent:
+    return IteratorEndEvent(BEGUN_NS + from_ms * MS, BEGUN_NS + to_ms * MS)
+
+
+def test_ends_between_the_measured_steps_count() -> None:
+    ends = [_end(50, 150), _end(300, 350), _end(500, 600), _end(1200, 1500)]
+    found = measure_ends(ends, _steps(12, warmup=2))
+    assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 150 * MS, 100 * MS, 1000 * MS)
+    assert found.percent == pytest.approx(15)
+
+
+def test_a_job_without_ends_that_took_time_has_no_number() -> None:
+    for ends, steps in (([], _steps(3, 0)), ([_end(0, 50)], _steps(3, 3)), ([_end(0, 50)], STEPS.schema.empty_table())):
+        with pytest.raises(TraceIncompleteError, match="No end of an iterator"):
+            measure_ends(ends, steps)
