@@ -50,10 +50,6 @@ class Differences:
     unknown_options: tuple[int, ...]
     unknown_environment: tuple[int, ...]
 
-    def differing_options(self, candidate: int) -> tuple[Difference, ...]:
-        """Return the options in which one run (1 is the first candidate) is not like the baseline."""
-        return tuple(entry for entry in self.options if entry.values[candidate] != entry.values[0])
-
 
 def find_differences(
     options: Sequence[Mapping[str, Any] | None],

@@ -126,8 +126,3 @@ def chosen_rows(key: str) -> list[int]:
 def choose(key: str, value: Any) -> None:
     """Set the value of the widget with that key; call this in callbacks or before the widget is made."""
     st.session_state[key] = value
-
-
-def remember(key: str, value: Any) -> Any:
-    """Keep a value for the session and return the one that is kept."""
-    return st.session_state.setdefault(key, value)
