@@ -52,6 +52,7 @@ class Meter:
         hold: Whether to hold the first batch.
         steps: Of a pass, while it is held.
         model: That ``fit`` was last called on.
+        ends_s: When giving up an iterator began and ended, of each.
     """
 
     file: str
@@ -62,17 +63,22 @@ class Meter:
     dataset: Any = None
     held: Any = None
     model: Any = None
+    ends_s: list[tuple[float, float]] = field(default_factory=list)
 
 
-def step_ms(passes: list[Pass]) -> float | None:
+def step_ms(passes: list[Pass], most: int | None = None) -> float | None:
     """Return the time of a step in the later passes, from asking for the first batch to the pass' end, ms.
 
     The first pass is left out where there are others (it traces, and fills caches); where it is the only one, its first
     third is.
+
+    Args:
+        passes: Of the training.
+        most: Steps of a pass; Keras counts those of a last call of several steps in full.
     """
     if len(passes) > 1:
         later = passes[1:]
-        steps = sum(len(one.arrived_s) for one in later)
+        steps = sum(min(len(one.arrived_s), most or len(one.arrived_s)) for one in later)
         return 1e3 * sum(one.ended_s - one.begun_s for one in later) / steps if steps else None
     if not passes or len(passes[0].arrived_s) < 6:
         return None
@@ -86,6 +92,16 @@ def wait_ms(passes: list[Pass]) -> float | None:
     later = passes[1:] or passes
     pairs = [pair for one in later for pair in zip(one.asked_s, one.arrived_s, strict=False)]
     return 1e3 * sum(arrived - asked for asked, arrived in pairs) / len(pairs) if pairs else None
+
+
+def ends_ms(meter: Meter) -> float:
+    """Return what giving up iterators takes per step of the same passes, ms."""
+    later = meter.passes[1:]
+    steps = sum(len(one.arrived_s) for one in later)
+    if not steps:
+        return 0.0
+    within = [end - begin for begin, end in meter.ends_s if later[0].begun_s <= begin and end <= later[-1].ended_s]
+    return 1e3 * sum(within) / steps
 
 
 _now = time.perf_counter
@@ -112,10 +128,11 @@ class _Clock(keras.callbacks.Callback):
 def measuring(meter: Meter) -> Iterator[None]:
     """Meter what a script trains while the context lasts."""
     if meter.loop == "fit":
-        with _replaced(TensorFlowTrainer, "fit", lambda fit: _metered_fit(fit, meter)):
+        with _timed_ends(meter), _replaced(TensorFlowTrainer, "fit", lambda fit: _metered_fit(fit, meter)):
             yield
     else:
         with (
+            _timed_ends(meter),
             _replaced(DatasetV2, "__iter__", lambda begin: _metered_iter(begin, meter)),
             _replaced(OwnedIterator, "_next_internal", lambda take: _metered_next(take, meter)),
         ):
@@ -130,6 +147,22 @@ def _replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Non
         yield
     finally:
         setattr(owner, name, original)
+
+
+@contextmanager
+def _timed_ends(meter: Meter) -> Iterator[None]:
+    """Time how long TensorFlow takes to give up each iterator that Python gives up."""
+
+    def give_up(iterator: Any) -> None:
+        begun_s = _now()
+        iterator.__dict__.pop("_iterator_resource", None)
+        meter.ends_s.append((begun_s, _now()))
+
+    OwnedIterator.__del__ = give_up
+    try:
+        yield
+    finally:
+        del OwnedIterator.__del__
 
 
 def _metered_fit(original: Any, meter: Meter) -> Any:

@@ -79,20 +79,30 @@ def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
         100.0 * abs(first - last) / step_ms,
         gains,
         _classes(
-            step_ms, compute_ms, input_ms, measured["wait_ms"], {kinds[name]: gain for name, gain in gains.items()}
+            step_ms,
+            compute_ms,
+            input_ms,
+            measured["wait_ms"],
+            measured.get("ends_ms", 0.0),
+            {kinds[name]: gain for name, gain in gains.items()},
         ),
     )
 
 
 def _classes(
-    step_ms: float, compute_ms: float, input_ms: float, wait_ms: float | None, gains: dict[str, float]
+    step_ms: float, compute_ms: float, input_ms: float, wait_ms: float | None, ends_ms: float, gains: dict[str, float]
 ) -> frozenset[str]:
     """Return the verdicts that are right, from times alone.
 
     What a step takes beyond the held batch is lost to input. It is waiting where the pipeline alone takes nearly as long as the
     step as written, or the loop was seen to wait for most of it; else both may be true: input and compute take turns, or the
-    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's.
+    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's. What ending
+    iterators takes is neither the input's nor the device's: from 5 % on it may be the name of the job too, from 20 % on the device isn't.
     """
+    left_ms = step_ms - ends_ms
+    if ends_ms >= SMALL_PERCENT / 100.0 * step_ms:
+        found = _classes(left_ms, compute_ms, input_ms, wait_ms, 0.0, gains) | {"idle-other"}
+        return found - DEVICE if ends_ms >= LARGE_PERCENT / 100.0 * step_ms else found
     lost = 100.0 * (1.0 - compute_ms / step_ms)
     if lost < LARGE_PERCENT and max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0)) >= LARGE_PERCENT:
         return DISPATCH
