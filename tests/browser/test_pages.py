@@ -5,7 +5,6 @@ import re
 
 from playwright.sync_api import expect
 
-from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from tests.browser.acting import choose_row, open_button
 from tests.browser.conftest import (
@@ -15,10 +14,8 @@ from tests.browser.conftest import (
     open_tab,
     settle,
     shoot,
-    show_in,
     visit,
     visit_in_every_look,
-    wait_until,
 )
 
 SECTIONS = (
@@ -81,14 +78,6 @@ def test_a_library_that_did_not_come_is_asked_for_again(server, recorded, page, 
     expect(page.locator(".lab-chart.js-plotly-plot").first).to_be_visible()
     assert len(asked) > 1
     complaints[:] = [each for each in complaints if "ERR_FAILED" not in each]
-
-
-def test_the_charts_of_an_open_page_follow_the_theme(server, recorded, page):
-    visit(page, f"{server.url}/run?run={recorded.done.id}")
-    ground = "() => document.querySelector('.lab-chart').layout.template.layout.paper_bgcolor"
-    for scheme in ("dark", "light"):
-        show_in(page, scheme)
-        wait_until(page, lambda wanted=THEMES[scheme].paper: page.evaluate(ground) == wanted)
 
 
 def test_what_was_not_measured_is_said_in_place_of_its_chart(server, recorded, page):

@@ -1,4 +1,4 @@
-// A chart that is drawn once, and again in place when its data, its width or the theme change; the library is fetched once per page.
+// A chart that is drawn once, and again in place when its data or its width change; the library is fetched once per page.
 const AGAIN_MS = 2000 // until a library that did not come is asked for again
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -6,7 +6,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   place.setAttribute("aria-label", data.description)
   place.style.minHeight = `${data.height}px` // keeps the content below in place until the chart is drawn
   place.tell = (mark) => setTriggerValue("clicked", mark)
-  restyle(place, data.mode, setTriggerValue)
   if (place.shown === data.figure) return
   place.shown = data.figure
   const isWanted = () => place.isConnected && place.shown === data.figure
@@ -20,22 +19,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const wait = () => setTimeout(() => isWanted() && ask(), AGAIN_MS)
   const ask = () => library(data.library).then(draw, wait)
   ask()
-}
-
-// Asks for the page to be built again, once, where the figure was drawn for the other theme; a change of the theme leads here.
-function restyle(place, drawn, setTriggerValue) {
-  const ground = getComputedStyle(place).getPropertyValue("--st-background-color")
-  const shown = isDark(ground) ? "dark" : "light"
-  if (ground && shown !== drawn && place.asked !== shown) setTriggerValue("restyled", shown)
-  place.asked = shown === drawn ? null : shown
-}
-
-function isDark(color) {
-  const pen = document.createElement("canvas").getContext("2d")
-  pen.fillStyle = color
-  pen.fillRect(0, 0, 1, 1)
-  const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data
-  return 0.299 * red + 0.587 * green + 0.114 * blue < 128
 }
 
 // Keeps to the width of the page, and tells which mark is clicked.

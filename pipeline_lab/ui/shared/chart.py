@@ -48,9 +48,7 @@ def show_chart(
             "description": description,
             "height": figure.layout.height,
             "config": CONFIG,
-            "mode": state.mode(),
             "library": DRAWING_LIBRARY,
         },
         on_clicked_change=tell,
-        on_restyled_change=lambda: None,  # the page is built again, which is all there is to do
     )
