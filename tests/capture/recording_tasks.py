@@ -66,10 +66,10 @@ def refused_settings() -> dict[str, str]:
     said = {}
     attempts = {
         "explain": lambda: explain(tf.data.Dataset.range(8), steps=0),
-        "dataset": lambda: explain(5),  # type: ignore[arg-type]
-        "steps": lambda: explain(tf.data.Dataset.range(8), steps="many"),  # type: ignore[arg-type]
-        "step": lambda: explain(tf.data.Dataset.range(8), 5),  # type: ignore[arg-type]
-        "store": lambda: explain(tf.data.Dataset.range(8), store=5),  # type: ignore[arg-type]
+        "dataset": lambda: explain(5),
+        "steps": lambda: explain(tf.data.Dataset.range(8), steps="many"),
+        "step": lambda: explain(tf.data.Dataset.range(8), 5),
+        "store": lambda: explain(tf.data.Dataset.range(8), store=5),
         "windows": lambda: ProfileWindows(steps_per_window=0),
     }
     for name, attempt in attempts.items():

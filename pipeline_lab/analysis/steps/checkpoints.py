@@ -1,14 +1,14 @@
 """What writing checkpoints takes from a job: all of them, whether a window saw them or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, union
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, to_ms
+from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob
+from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import CheckpointEvent, Event
 
@@ -17,26 +17,12 @@ NO_CHECKPOINT = (
 )
 
 
-@dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(Interruptions):
     """The checkpoints that a job wrote between its steps.
 
-    Attributes:
-        count: How many were written.
-        total_ns, longest_ns: Each from the call that writes it, or from the end of the steps that the device had still to do
-            then, to the call's return.
-        job_ns: From the beginning of the first step to the end of the last.
+    Each lasts from the call that writes it, or from the end of the steps that the device had still to do then, to the call's
+    return; the job's time is that from the beginning of the first step to the end of the last.
     """
-
-    count: int
-    total_ns: int
-    longest_ns: int
-    job_ns: int
-
-    @property
-    def percent(self) -> float:
-        """Share of the job's time that passed in them."""
-        return 100.0 * self.total_ns / self.job_ns
 
 
 def checkpoint_spans(events: Sequence[Event]) -> IntArray:
@@ -70,7 +56,7 @@ def measure_checkpoints(events: Sequence[Event], steps: pa.Table) -> Checkpoints
     if not len(spans) or ended <= begun:
         raise TraceIncompleteError(NO_CHECKPOINT)
     length = spans[:, 1] - np.clip(_ready_ns(steps, spans[:, 0]), spans[:, 0], spans[:, 1])
-    return Checkpoints(len(length), int(length.sum()), int(length.max()), ended - begun)
+    return Checkpoints.of(length, ended - begun)
 
 
 def _ready_ns(steps: pa.Table, when_ns: IntArray) -> IntArray:
@@ -83,13 +69,4 @@ def _ready_ns(steps: pa.Table, when_ns: IntArray) -> IntArray:
     return ready_ns[last]
 
 
-def _to_json(found: Checkpoints) -> Document:
-    return {
-        "count": found.count,
-        "total_ms": to_ms(found.total_ns),
-        "longest_ms": to_ms(found.longest_ns),
-        "share_percent": found.percent,
-    }
-
-
-CHECKPOINTS = Analysis(Checkpoints, per_job=PerJob(_measure, NO_CHECKPOINT), to_json=_to_json)
+CHECKPOINTS = Analysis(Checkpoints, per_job=PerJob(_measure, NO_CHECKPOINT), to_json=Checkpoints.to_json)

@@ -8,14 +8,14 @@ it did in 6 of 16 ends, and in none of 16 without autotuning.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
+from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import Event, IteratorEndEvent
 
@@ -24,25 +24,8 @@ NO_END = (
 )
 
 
-@dataclass(frozen=True)
-class IteratorEnds:
-    """The ends of iterators that took time, between the steps of a job.
-
-    Attributes:
-        count: How many there were.
-        total_ns, longest_ns: How long they took.
-        job_ns: From the end of the warm-up to the end of the last step.
-    """
-
-    count: int
-    total_ns: int
-    longest_ns: int
-    job_ns: int
-
-    @property
-    def percent(self) -> float:
-        """Share of the job's time that passed in them."""
-        return 100.0 * self.total_ns / self.job_ns
+class IteratorEnds(Interruptions):
+    """The ends of iterators that took time, between the steps of a job; its time is that from the end of the warm-up on."""
 
 
 def end_spans(events: Sequence[Event]) -> IntArray:
@@ -74,16 +57,7 @@ def measure_ends(events: Sequence[Event], steps: pa.Table) -> IteratorEnds:
     if not len(spans) or ended <= begun:
         raise TraceIncompleteError(NO_END)
     length = spans[:, 1] - spans[:, 0]
-    return IteratorEnds(len(length), int(length.sum()), int(length.max()), ended - begun)
+    return IteratorEnds.of(length, ended - begun)
 
 
-def _to_json(found: IteratorEnds) -> Document:
-    return {
-        "count": found.count,
-        "total_ms": to_ms(found.total_ns),
-        "longest_ms": to_ms(found.longest_ns),
-        "share_percent": found.percent,
-    }
-
-
-ITERATOR_ENDS = Analysis(IteratorEnds, per_job=PerJob(_measure, NO_END, later=as_it_is), to_json=_to_json)
+ITERATOR_ENDS = Analysis(IteratorEnds, per_job=PerJob(_measure, NO_END, later=as_it_is), to_json=IteratorEnds.to_json)
