@@ -81,7 +81,7 @@ class Chart(Generic[Charted]):
     drawing: Callable[[Charted, Mode], Drawing]
     wide: bool = False
 
-    def draw(self, subject: Charted, mode: Mode) -> Drawing:
+    def draw(self, subject: Charted, mode: Mode = "light") -> Drawing:
         """Draw it; a chart of times says where the accelerator was emulated."""
         figure = self.drawing(subject, mode)
         if self.section in _OF_TIMES and not isinstance(figure, Unavailable) and _is_emulated(subject):

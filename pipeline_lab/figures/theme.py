@@ -93,6 +93,16 @@ def faint(shade: str) -> str:
     return f"rgba({red},{green},{blue},0.14)"
 
 
+def dark_colors() -> dict[str, str]:
+    """Return what each color of light charts is in dark ones, so that a chart can follow its page without being drawn again."""
+    light, dark = (
+        [*(value for value in vars(theme).values() if isinstance(value, str)), *theme.scale, *theme.categories.values()]
+        for theme in THEMES.values()
+    )
+    pairs = dict(zip(light, dark, strict=True))
+    return pairs | {faint(one): faint(other) for one, other in pairs.items() if one.startswith("#")}
+
+
 def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: int = HEIGHT) -> go.Figure:
     """Return an empty chart in the lab's look.
 

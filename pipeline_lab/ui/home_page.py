@@ -122,7 +122,7 @@ def show_presets(store: RunStore) -> None:
 
 
 _GROUP = "preset-group"
-_BAR = "<i style='flex:0 0 {percent:g}%;background:{color};border-right:1px solid transparent;background-clip:padding-box'></i>"
+_BAR = "<i style='flex:0 0 {percent:g}%;background:light-dark({light},{dark});border-right:1px solid transparent;background-clip:padding-box'></i>"
 _ROW = "<div style='display:flex;height:{height}px;margin-bottom:4px'>{bars}</div>"
 PICTURE_PX = 56
 
@@ -138,7 +138,7 @@ def _picture(group: PresetGroup) -> str:
 
 
 def _bar(category: str, percent: float) -> str:
-    return _BAR.format(percent=percent, color=color(category, state.mode()))
+    return _BAR.format(percent=percent, light=color(category, "light"), dark=color(category, "dark"))
 
 
 def _show_grid(store: RunStore, presets: Sequence[Preset]) -> None:

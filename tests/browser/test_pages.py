@@ -14,6 +14,7 @@ from tests.browser.conftest import (
     open_tab,
     settle,
     shoot,
+    show_in,
     visit,
     visit_in_every_look,
 )
@@ -78,6 +79,14 @@ def test_a_library_that_did_not_come_is_asked_for_again(server, recorded, page, 
     expect(page.locator(".lab-chart.js-plotly-plot").first).to_be_visible()
     assert len(asked) > 1
     complaints[:] = [each for each in complaints if "ERR_FAILED" not in each]
+
+
+def test_charts_and_timeline_of_an_open_page_follow_its_theme(server, recorded, page):
+    visit(page, f"{server.url}/run?run={recorded.done.id}")
+    chart = page.locator(".lab-chart .main-svg").first
+    for scheme in ("light", "dark", "light"):
+        show_in(page, scheme)
+        expect(chart).to_have_css("background", re.compile(re.escape(BACKGROUNDS[scheme])))
 
 
 def test_what_was_not_measured_is_said_in_place_of_its_chart(server, recorded, page):

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import CHARTS, Chart, charts_of, find_chart
-from pipeline_lab.figures.theme import THEMES, Mode, caption_of, notes_of
+from pipeline_lab.figures.theme import THEMES, Mode, caption_of, dark_colors, notes_of
 from pipeline_lab.ui.run import live
 from tests.support import results
 
@@ -150,3 +150,11 @@ def test_a_cause_has_one_color_in_all_charts(mode):
     assert {name: timeline[name] for name in causes} == causes
     assert timeline["input wait"] == THEMES[mode].categories[GapCause.INPUT_WAIT]
     assert by_name["stall-over-time"].data[-1].line.color == timeline["input wait"]
+
+
+@every_chart
+def test_a_light_chart_in_dark_colors_is_the_dark_chart(chart):
+    dark = dark_colors()
+    light_color = re.compile("|".join(map(re.escape, dark)))
+    recolored = light_color.sub(lambda found: dark[found[0]], draw(chart).to_json())
+    assert recolored == draw(chart, mode="dark").to_json()

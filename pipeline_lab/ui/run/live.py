@@ -159,8 +159,8 @@ def _show_steps(job: JobSteps) -> None:
     said = f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far."
     st.caption(keep_together(said))
     for figure, name, description in (
-        (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
-        (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
+        (stall_over_time(job), "live-stalls", "Wait of each step so far."),
+        (step_time(job), "live-steps", "Time of each step so far."),
     ):
         show_live_chart(figure, name, description)
 
@@ -169,7 +169,7 @@ def _show_gaps(diagnosis: Diagnosis) -> None:
     """Show what the windows analyzed so far say about the device."""
     for name in SO_FAR:
         chart = find_chart(name)
-        drawing = chart.draw(diagnosis, state.mode())
+        drawing = chart.draw(diagnosis)
         if not isinstance(drawing, Unavailable):
             show_live_chart(drawing, f"live-{chart.name}", chart.description)
 
@@ -187,7 +187,7 @@ def show_live_chart(figure: go.Figure, name: str, description: str) -> None:
 
 def show_live_picture(picture: Picture) -> None:
     """Show a report's picture, or why there is none."""
-    drawing = picture.draw(state.mode())
+    drawing = picture.draw()
     if isinstance(drawing, go.Figure):
         show_live_chart(drawing, picture.name, picture.description)
     else:

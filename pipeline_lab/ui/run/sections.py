@@ -40,7 +40,7 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
     for chart in charts_of(section):
         if chart.name == ANATOMY:  # stands above all sections
             continue
-        drawing = chart.draw(diagnosis, state.mode())
+        drawing = chart.draw(diagnosis)
         if isinstance(drawing, Unavailable):
             missing.setdefault(drawing.reason, chart.name)
         else:

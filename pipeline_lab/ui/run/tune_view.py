@@ -79,7 +79,7 @@ def _show_so_far(folder: RunFolder) -> None:
     if under_way and st.button("Open the current measurement", key="tune-watch"):
         links.open_run(under_way[-1])
     for chart in TUNE_CHARTS:
-        drawing = chart.draw(found, state.mode())
+        drawing = chart.draw(found)
         if chart.name in SO_FAR and not isinstance(drawing, Unavailable):
             live.show_live_chart(drawing, chart.name, chart.description)
     if not any(isinstance(step, Raced) for step in found.steps):

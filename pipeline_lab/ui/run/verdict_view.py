@@ -15,7 +15,7 @@ from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.ui.run.sections import ANATOMY
-from pipeline_lab.ui.shared import contents, state
+from pipeline_lab.ui.shared import contents
 from pipeline_lab.ui.shared.text import escape, prose, split_sentences
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import keep_together
@@ -66,7 +66,7 @@ def _show_picture(diagnosis: Diagnosis) -> None:
     """Draw the step to scale; the sentence above says what to see in it, and what stands below names its first change."""
     verdict = diagnosis.verdict
     for chart in map(find_chart, PICTURES):
-        figure = chart.drawing(diagnosis, state.mode())
+        figure = chart.drawing(diagnosis, "light")
         if not isinstance(figure, Unavailable):
             if verdict.suggestions and verdict.predicted is verdict.suggestions[0]:
                 for words in figure.select_annotations({"name": PREDICTED}):

@@ -1,5 +1,6 @@
 // A chart that is drawn once, and again in place when its data or its width change; the library is fetched once per page.
 const AGAIN_MS = 2000 // until a library that did not come is asked for again
+const LIGHT = new RegExp(Object.keys(DARK).map((color) => color.replace(/[().]/g, "\\$&")).join("|"), "g")
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const place = parentElement.querySelector(".lab-chart")
@@ -12,7 +13,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const draw = (Plotly) => {
     if (!isWanted()) return
     const isNew = !place.on
-    const { data: traces, layout } = JSON.parse(data.figure)
+    place.draw = () => draw(Plotly)
+    const figure = isDark(place) ? data.figure.replace(LIGHT, (color) => DARK[color]) : data.figure
+    const { data: traces, layout } = JSON.parse(figure)
     Plotly.react(place, traces, { ...layout, autosize: true, uirevision: "kept" }, data.config)
     if (isNew) follow(Plotly, place)
   }
@@ -21,7 +24,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   ask()
 }
 
-// Keeps to the width of the page, and tells which mark is clicked.
+// Keeps to the width and the theme of the page, and tells which mark is clicked.
 function follow(Plotly, place) {
   let waiting = 0
   new ResizeObserver(() => {
@@ -33,6 +36,7 @@ function follow(Plotly, place) {
     }, 100)
   }).observe(place)
   place.clientDrawn = place.clientWidth
+  onThemeChange(place, () => place.draw())
   place.on("plotly_click", ({ points: [mark] }) => place.tell([mark.curveNumber, mark.pointIndex ?? mark.pointNumber]))
 }
 

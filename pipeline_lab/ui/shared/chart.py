@@ -3,22 +3,32 @@
 Streamlit's own chart is drawn three times before it rests, by a library three times as large.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from pipeline_lab.figures.theme import dark_colors
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from pipeline_lab.ui.shared import state
 
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons, because each is a tab stop. Dragging zooms, double-clicking resets."""
 COMPONENT = "pipeline_lab_chart"
+
+
+def _read(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+PAGE_THEME = _read("page_theme.js")
+"""The code by which what draws itself follows the theme of its page."""
 _chart = st.components.v2.component(
     COMPONENT,
     html='<div class="lab-chart" role="figure"></div>',
-    js=Path(__file__).with_name("chart.js").read_text(encoding="utf-8"),
+    js=f"{PAGE_THEME}\nconst DARK = {json.dumps(dark_colors())}\n{_read('chart.js')}",
     isolate_styles=False,
 )
 
@@ -29,7 +39,7 @@ def show_chart(
     """Show a figure; the next one of that name takes its place.
 
     Args:
-        figure: What to draw.
+        figure: What to draw, in the colors of light charts; on a dark page the browser takes those of dark ones.
         name: Tells the charts of a page apart.
         description: For those who cannot see it.
         on_click: Called with the number of the trace and of the mark that were clicked, before the page is built again.

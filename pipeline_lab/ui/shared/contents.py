@@ -10,7 +10,6 @@ import streamlit as st
 from pipeline_lab.figures.theme import take_heading
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
-from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.chart import show_chart
 from pipeline_lab.ui.shared.glossary import define
 from pipeline_lab.ui.shared.text import escape, prose, sentence
@@ -103,7 +102,7 @@ def show_block(block: Block, key: str) -> None:
 
 def show_picture(picture: Picture) -> None:
     """Show a chart, or say why there is none."""
-    drawing = picture.draw(state.mode())
+    drawing = picture.draw()
     if isinstance(drawing, go.Figure):
         show_figure(drawing, picture.name, picture.description)
     else:

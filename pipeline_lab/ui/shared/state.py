@@ -8,7 +8,6 @@ from typing import Any, cast
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.figures.theme import Mode
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.shared.draft import Draft, start_draft
@@ -16,11 +15,6 @@ from pipeline_lab.ui.shared.text import prose, sentence
 
 _DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"
 DEFAULT_ORIGIN = "preset:baseline"
-
-
-def mode() -> Mode:
-    """Say whether the browser shows the light or the dark theme."""
-    return "dark" if st.context.theme.type == "dark" else "light"
 
 
 def draft() -> Draft:

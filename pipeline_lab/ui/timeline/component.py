@@ -11,8 +11,8 @@ from pipeline_lab.analysis.timeline.shown_axis import collapse_unrecorded
 from pipeline_lab.analysis.timeline.view import profile_windows
 from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.analyses import Attempts
+from pipeline_lab.ui.shared.chart import PAGE_THEME
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
@@ -28,7 +28,7 @@ _canvas = st.components.v2.component(
     "pipeline_lab_timeline",
     html=_HERE.with_name("timeline.html").read_text(encoding="utf-8"),
     css=_HERE.with_name("timeline.css").read_text(encoding="utf-8"),
-    js="\n".join(_HERE.with_name(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
+    js="\n".join([PAGE_THEME, *(_HERE.with_name(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)]),
 )
 
 
@@ -87,12 +87,14 @@ def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bo
 
 
 def _classes(index: Index) -> list[dict[str, str | bool]]:
-    theme = THEMES[state.mode()]
     used = {group.event_class for groups in index.groups.values() for group in groups}
     return [
         {
             "title": class_name(name),
-            "color": theme.categories.get({"other": "unknown"}.get(name, name), theme.muted),
+            **{
+                mode: theme.categories.get({"other": "unknown"}.get(name, name), theme.muted)
+                for mode, theme in THEMES.items()
+            },
             "used": number in used and name != "window",
         }
         for number, name in enumerate(CLASSES)

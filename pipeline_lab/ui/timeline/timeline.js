@@ -26,6 +26,7 @@ class Timeline {
     this.setView(view?.start ?? data.start, view?.end ?? data.end, false)
     this.listen()
     this.showMarks()
+    onThemeChange(root, () => this.update(this.data))
     if (range) this.chooseRange(range.start, range.end)
     if (data.asked.pick) this.choose(`event?pick=${encodeURIComponent(data.asked.pick)}`, !view)
   }
@@ -33,15 +34,16 @@ class Timeline {
   update(data) {
     const moved = this.data && this.data.url !== data.url
     this.data = data
-    this.colors = data.classes.map((one) => one.color)
+    this.colors = data.classes.map((one) => (isDark(this.root) ? one.dark : one.light))
     if (moved) this.tile = this.overview = null
     const hidden = data.lanes.filter((lane) => !lane.shown).length
     this.find(".all").hidden = !hidden
     this.find(".all span").textContent = `All threads (${hidden} more)`
     this.find(".collapse").hidden = !data.breaks.length
-    this.find(".legend").replaceChildren(...data.classes.filter((one) => one.used).map((one) => {
+    this.find(".legend").replaceChildren(...data.classes.flatMap((one, kind) => {
+      if (!one.used) return []
       const item = element("li")
-      item.append(swatch(one.color), one.title)
+      item.append(swatch(this.colors[kind]), one.title)
       return item
     }))
     this.arrange()
