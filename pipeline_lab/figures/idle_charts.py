@@ -59,18 +59,19 @@ def _bars(title: str, rows: list[tuple[str, int, str]], whole_ns: int, of: str, 
     unit = duration_unit(longest)
     figure = new_figure(title, mode, f"Device idle ({unit[1]})", "", height=120 + ROW_HEIGHT * max(2, len(rows)))
     shares = [format_percent(100 * time_ns / whole_ns) if whole_ns else "" for _, time_ns, _ in rows]
+    labels = [f"{format_duration_in(row[1], unit)} · {share}" for row, share in zip(rows, shares, strict=True)]
     figure.add_bar(
         y=[name for name, _, _ in rows],
         x=[time_ns / unit[0] for _, time_ns, _ in rows],
         orientation="h",
         marker={"color": [color(category, mode) for _, _, category in rows]},
-        text=[f"{format_duration_in(row[1], unit)} · {share}" for row, share in zip(rows, shares, strict=True)],
+        text=labels,
         textposition="outside",
         cliponaxis=False,
         hovertemplate="%{y}: %{text} " + of + "<extra></extra>",
         showlegend=False,
     )
-    end_axis(figure, longest / unit[0], 1.45)
+    end_axis(figure, longest / unit[0], labels)
     figure.update_yaxes(showgrid=False)
     figure.update_layout(dragmode=False)
     return figure

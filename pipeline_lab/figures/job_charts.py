@@ -69,14 +69,14 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
 
 def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     """Draw the mean step of each phase of the job, divided into waiting for input and the rest."""
-    figure = new_figure("Step time by phase", mode, "Mean step (ms)", "", height=270)
+    figure = new_figure("Mean step by phase", mode, "Mean step (ms)", "", height=270)
     slowest, fastest = (pick(found.phases, key=lambda one: one.total_ns / one.steps) for pick in (max, min))
     if slowest is fastest:
         say(figure, f"All steps are of one phase, {slowest.phase.value}: {_mean_step(slowest)} each.")
     else:
         say(
             figure,
-            f"A step takes {_mean_step(slowest)} in {slowest.phase.value}, {_mean_step(fastest)} in {fastest.phase.value}.",
+            f"The mean step takes {_mean_step(slowest)} in {slowest.phase.value}, {_mean_step(fastest)} in {fastest.phase.value}.",
         )
     names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
     wait = [(one.wait_ns or 0) / one.steps / NS_PER_MS for one in found.phases]

@@ -65,8 +65,9 @@ def critical_path(
         hovertemplate="%{hovertext}: %{text}<extra></extra>",
         showlegend=False,
     )
-    end_axis(figure, max(values) / unit[0], 1.9)
-    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names[::-1], showgrid=False)
+    end_axis(figure, max(values) / unit[0], shown)
+    lines = [name.replace(" · ", "<br>") for name in names[::-1]]
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=lines, showgrid=False)
     figure.update_layout(dragmode=False)
     return figure
 

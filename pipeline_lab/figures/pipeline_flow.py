@@ -28,8 +28,13 @@ BOX_HEIGHT = 0.64
 """Of a row; the rest is for the arrow."""
 THINNEST, THICKEST = 1.2, 6.0
 """Width of an arrow that carries no wait, and all of it, pixels."""
+FILL_OPACITY = 0.55
+"""Of a buffer's content, so that how full it is can be read on it."""
 BLAMED_SHARE, INVOLVED_SHARE = 0.5, 0.05
 """Parts of the exposed wait from which a stage counts as the one to blame, and as one of several."""
+
+LEAST_WAIT_SHARE = 0.01
+"""Of the recorded time: who causes less wait than this is not worth finding."""
 
 _BLAMED, _INVOLVED, _FREE = "caused most of the wait", "caused some of it", "caused none or little"
 _COLORS = {_BLAMED: "input_wait", _INVOLVED: "hidden_wait", _FREE: "busy"}
@@ -77,6 +82,8 @@ def pipeline_stages(
         return stages
     boxes = _place(stages)
     total_ns = sum(stage.exposed_ns or 0 for stage in stages)
+    if not isinstance(tf_data, Unavailable) and total_ns < LEAST_WAIT_SHARE * tf_data.observed_ns:
+        total_ns = 0
     rows = len(boxes) + 1
     figure = new_figure("The pipeline that ran, stage by stage", mode, "", "", height=FRAME_HEIGHT + ROW_HEIGHT * rows)
     say(figure, _caption(stages, total_ns))
@@ -86,14 +93,14 @@ def pipeline_stages(
     for name, category in _COLORS.items():
         mine = [box for box in boxes if _blame(box.stage, total_ns) == name]
         if mine:
-            _add_boxes(figure, mine, name, color(category, mode), mode, is_told=stages[0].exposed_ns is not None)
+            _add_boxes(figure, mine, name, color(category, mode), mode, is_told=total_ns > 0)
             _add_thread_times(figure, mine, color(category, mode), unit)
     _add_training_step(figure, rows - 1, mode)
     _add_arrows(figure, boxes, total_ns, mode)
     if has_buffers:
         _add_buffers(figure, boxes, mode)
     longest = max(box.stage.work_ns for box in boxes) / unit[0]
-    end_axis(figure, longest, 2.1, "xaxis2", ticks=2)
+    end_axis(figure, longest, room=2.1, axis="xaxis2", ticks=2)
     figure.update_layout({"xaxis2": {"title": {"text": f"Thread time per batch ({unit[1]})"}}})
     known = sum(stage.name not in ROOTS for stage in stages)
     if len(boxes) < known:
@@ -167,14 +174,20 @@ def _add_boxes(figure: go.Figure, boxes: list[_Box], name: str, shade: str, mode
         name=name,
         marker={"color": faint(shade), "line": {"width": 2.5 if name == _BLAMED else 1.2, "color": shade}},
         unselected={"marker": {"opacity": 1}},
-        text=[_label(box.stage) for box in boxes],
-        textposition="inside",
-        insidetextanchor="start",
-        textangle=0,
-        insidetextfont={"color": THEMES[mode].ink, "size": 12},
         hovertext=[_details(box.stage) for box in boxes],
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=is_told,
+    )
+    figure.add_scatter(  # text of bars would be centered line by line
+        x=[box.left for box in boxes],
+        y=[box.row for box in boxes],
+        ids=[stage_place(box.number) for box in boxes],
+        mode="text",
+        text=[_label(box.stage) for box in boxes],
+        textposition="middle right",
+        textfont={"color": THEMES[mode].ink, "size": 12},
+        hoverinfo="skip",
+        showlegend=False,
     )
 
 
@@ -244,7 +257,7 @@ def _add_buffers(figure: go.Figure, boxes: list[_Box], mode: Mode) -> None:
     figure.add_bar(
         y=rows,
         x=[min(1.0, one / limit) if limit > 0 else 0.0 for one, limit in zip(held, limits, strict=True)],
-        marker={"color": color("tf_data", mode)},
+        marker={"color": color("tf_data", mode), "opacity": FILL_OPACITY},
         hovertext=[
             f"{write_number(one)} elements ready" + (f" of {write_number(limit)}" if limit > 0 else "")
             for one, limit in zip(held, limits, strict=True)
@@ -258,7 +271,7 @@ def _add_buffers(figure: go.Figure, boxes: list[_Box], mode: Mode) -> None:
             y=row,
             xref="x3",
             yref="y",
-            text=f"{write_number(one)} / {write_number(limit)}" if limit > 0 else write_number(one),
+            text=format_percent(100 * one / limit) if limit > 0 else write_number(one),
             showarrow=False,
             font={"size": 11},
         )

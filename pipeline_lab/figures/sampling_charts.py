@@ -144,7 +144,8 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     if sampling.basis == "reads":
         add_note(figure, "Reads by the step that ran meanwhile; buffers let them read before the steps that use them.")
     counts, steps = _grid(sampling.timeline, files, starts)
-    say(figure, f"At a time the run draws from {(counts > 0).sum(axis=0).mean():.3g} of {len(starts)} rows on average.")
+    drawn = f"{(counts > 0).sum(axis=0).mean():.3g} of {len(starts)} {'files' if group_size(starts) == 1 else 'groups of files'}"
+    say(figure, f"At a time the run draws from {drawn} on average.")
     _add_heat(figure, counts, steps, _labels(files, starts), "File", mode, sampling.basis)
     return figure
 

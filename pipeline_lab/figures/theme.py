@@ -7,6 +7,7 @@ faint on purpose, because nothing was measured there.
 
 import math
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -25,6 +26,8 @@ HEIGHT = 340
 NOTE_WIDTH = 62
 """Characters of a note's line: what fits on a screen of 400 pixels."""
 LINE_HEIGHT = 16
+LETTER_WIDTH, LABEL_MARGIN = 7, 10
+"""Pixels of a letter of a label beside a bar, on average, and around the label."""
 BARE_TOP = 14
 """Pixels above the marks of a chart whose title stands above it."""
 FEW = 20
@@ -171,8 +174,19 @@ def notes_of(figure: go.Figure) -> list[str]:
     return list(figure.layout.meta["notes"])
 
 
-def end_axis(figure: go.Figure, end: float, room: float = 1.0, axis: str = "xaxis", ticks: int = 4) -> None:
-    """Let an axis that begins at 0 end where its data do: ``room`` times that is for labels, and has neither ticks nor grid."""
+def end_axis(
+    figure: go.Figure, end: float, labels: Iterable[str] = (), room: float = 1.0, axis: str = "xaxis", ticks: int = 4
+) -> None:
+    """Let an axis that begins at 0 end where its data do.
+
+    Args:
+        figure: Has that axis.
+        end: The largest value.
+        labels: Written beside the bars; those of the longest stand in the chart's margin, which has room for each.
+        room: As many times the largest value is for labels where the axis has no margin of its own beside it.
+        axis: Name in the layout.
+        ticks: About as many.
+    """
     rough = end / ticks
     power = 10.0 ** math.floor(math.log10(rough)) if rough > 0 else 1.0
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
@@ -180,6 +194,8 @@ def end_axis(figure: go.Figure, end: float, room: float = 1.0, axis: str = "xaxi
     figure.update_layout(
         {axis: {"range": [0, end * room or 1], "tickvals": marks, "ticktext": [f"{mark:.6g}" for mark in marks]}}
     )
+    if longest := max(map(len, labels), default=0):
+        figure.update_layout(margin_r=LABEL_MARGIN + LETTER_WIDTH * longest)
 
 
 def dots_or_line(count: int) -> Literal["markers", "lines"]:

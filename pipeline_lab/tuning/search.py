@@ -65,7 +65,7 @@ class Climb:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."
             picks = self._propose(number, measured, prediction)
             if not picks:
-                return f"Nothing that is allowed is expected to be faster; the step waits for: {_binds(prediction)}."
+                return f"No allowed change is predicted to be faster; the step is limited by: {_binds(prediction)}."
             arms = picks if leader is contest.space.start else [leader, *picks]
             contest.race(number, arms)
             if contest.best is leader:

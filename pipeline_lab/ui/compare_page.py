@@ -81,7 +81,7 @@ def show_page() -> None:
             st.rerun()
         st.stop()
 
-    content = reports.open_report(store, folders).content()
+    content = reports.open_content(store, folders)
     strips, (differences, *sections) = contents.take_picture(content.sections, COMPARED_STEPS)
     st.header(escape(content.title), anchor=False)
     contents.show_answer(content.answer, strips)

@@ -79,7 +79,7 @@ def show_before_and_after(store: RunStore, samples: list[RunRecord]) -> None:
     folders = [store.folder(record.id) for record in samples]
     if len(folders) < 2 or reports.find_unanalyzed(store, folders) is not None:
         return
-    picture, _ = contents.take_picture(reports.open_report(store, folders).content().sections, COMPARED_STEPS)
+    picture, _ = contents.take_picture(reports.open_content(store, folders).sections, COMPARED_STEPS)
     if picture is None:
         return
     with st.container(border=True, key="before-and-after"):

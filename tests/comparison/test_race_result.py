@@ -12,7 +12,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FileSampling, SameSourc
 from pipeline_lab.comparison.race_arms import ArmIdle, ArmResult
 from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
-from pipeline_lab.figures.comparing.race_charts import race_intervals
+from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter
@@ -71,6 +71,10 @@ def test_arms_of_different_batch_sizes_are_compared_per_example(tmp_path: Path) 
     assert race.gate.sentence == "No candidate is slower than baseline by more than 5 % per example."
     assert race.to_json()["per"] == "example"
     assert "per example" in race_intervals(race).layout.title.text
+    steps = race_steps(race)
+    assert steps.layout.xaxis.title.text == "Mean time per example (µs)"
+    total = [sum(bar.x[arm] for bar in steps.data) for arm in range(2)]
+    assert total == pytest.approx([20_000 / 128, 30_000 / 256], rel=0.02)
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ def test_a_start_at_its_ceiling_is_not_raced(lab: Lab) -> None:
 
 def test_where_nothing_is_predicted_to_be_faster_the_search_says_what_binds(lab: Lab) -> None:
     found = lab.search(tune_options(), World(lab.store), predicted(lambda _: 2 * STEP_MS))
-    assert "Nothing that is allowed is expected to be faster; the step waits for: map." in found.sentence
+    assert "No allowed change is predicted to be faster; the step is limited by: map." in found.sentence
 
 
 def test_threads_memory_and_sampling_limit_what_is_tried(lab: Lab) -> None:

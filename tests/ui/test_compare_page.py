@@ -18,6 +18,7 @@ def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     written = texts(app)
     assert "pipeline\\.read\\.mode" not in written, "options come after what was measured"
     assert "recorded separately" in written
+    assert "Median step and throughput: all" in written.replace("\\", ""), "what the numbers are over"
     assert not app.warning, "one folded notice instead of several"
     assert charts(app)[0]["layout"]["barmode"] == "stack", "what a step of each consists of"
     assert "What a step consists of" in written

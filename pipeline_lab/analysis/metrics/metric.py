@@ -1,6 +1,6 @@
 """What a metric is: a number that people see, with its unit, what it is measured over, and how it is written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
@@ -64,6 +64,21 @@ class Over(StrEnum):
                 return self.value
             case _:
                 assert_never(self)
+
+
+def say_bases(titles: Mapping[str, Sequence[str]]) -> str:
+    """Say over what numbers were measured, such as "Median step and throughput: all 200 measured steps."
+
+    Args:
+        titles: Of the numbers, by what they were measured over.
+    """
+    return " ".join(f"{_list(names)}: {over}." for over, names in titles.items())
+
+
+def _list(titles: Sequence[str]) -> str:
+    """Write titles as the beginning of a sentence."""
+    first, *others = [title.lower() for title in titles]
+    return " and ".join([", ".join([first, *others[:-1]]), *others[-1:]]).capitalize()
 
 
 def _measured(count: int) -> str:

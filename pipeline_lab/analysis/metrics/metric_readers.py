@@ -152,7 +152,7 @@ def idle_words(gaps: Any) -> str:
 def files_words(sampling: Any) -> str:
     """Count the files; the readers of a log may take files in turn."""
     is_known = sampling.basis == "samples" or sampling.unopened is not None
-    return f"{format_count(sampling.table.num_rows)}{'' if is_known else ' readers'}, by {sampling.basis}"
+    return f"{format_count(sampling.table.num_rows)}{'' if is_known else ' readers'}, known by their {sampling.basis}"
 
 
 def skew_words(sampling: Any) -> str | None:

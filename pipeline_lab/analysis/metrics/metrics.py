@@ -575,7 +575,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "first_epoch_step_ms",
-        "Epochs",
+        "Median step by phase",
         Unit.MS,
         Topic.STEPS,
         Over.MEASURED_STEPS,

@@ -54,8 +54,8 @@ LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
 """tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
 GIVE_UP_NS = 3 * NS_PER_S
 NO_STEPS = (
-    "No steps were timed: neither Python, Keras' fit nor a loop inside of tf.function took batches, nor a function that was "
-    "given an iterator; what else takes batches shows in the windows alone."
+    "No steps were timed: no loop in Python, Keras' fit or tf.function took a batch from a dataset. What else takes batches "
+    "shows only in profile windows."
 )
 PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 """Between reports of progress; a long job reports less often, every 1/200 of its time so far."""

@@ -15,10 +15,10 @@ from pipeline_lab.figures.comparing.comparison_charts import add_bars, add_inter
 from pipeline_lab.figures.comparing.overlaid_runs import CANDIDATES, short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import AnyRace
-from pipeline_lab.runs.race_standings import Rounds, counted_ns
+from pipeline_lab.runs.race_standings import Rounds, compared_ns, counted_ns
 from pipeline_lab.runs.run_events import RaceEvent
 from pipeline_lab.statistics.sequential import SequentialResult
-from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.units import duration_unit, format_duration, format_percent
 
 
 def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -38,12 +38,10 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
         np.array([100 * (getattr(result, name) - 1) for _, result in found]) for name in ("ratio", "low", "high")
     )
     add_intervals(figure, [label for label, _ in found], percent, low, high, mode)
-    best, (label, result) = int(np.argmin(percent)), found[int(np.argmin(percent))]
-    more = "less" if result.ratio < 1 else "more"
+    label, result = found[int(np.argmin(percent))]
     say(
         figure,
-        f"{label} takes {format_percent(abs(percent[best]))} {more} time per {race.options.per}; "
-        f"the interval goes from {low[best]:.3g} % to {high[best]:.3g} %.",
+        f"{label} takes {_change(result.ratio)} time per {race.options.per}, {_between(result.low, result.high)}.",
     )
     _shade_margin(figure, race.options.margin_percent, mode)
     mark_zero(figure, mode)
@@ -55,33 +53,39 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
 
 
 def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
-    """Draw the mean step of each arm: its wait for the batch, where that was measured, and the rest."""
-    labels = short_labels([arm.name for arm in race.arms])
-    figure = rows_figure("What a step takes", mode, "Mean time per step (ms)", len(labels))
-    step = np.array([arm.step_ns for arm in race.arms]) / NS_PER_MS
-    fast, slow = int(np.argmin(step)), int(np.argmax(step))
+    """Draw the mean step of each arm, or the mean example where their batches differ: its wait for the batch, and the rest."""
+    labels, per = short_labels([arm.name for arm in race.arms]), race.options.per
+    figure = rows_figure(f"What {'an example' if per == 'example' else 'a step'} takes", mode, "", len(labels))
+    total_ns = compared_ns(np.array([arm.step_ns for arm in race.arms]), race.options)
+    scale, unit = duration_unit(total_ns.max())
+    figure.update_xaxes(title_text=f"Mean time per {per} ({unit})")
+    fast, slow = int(np.argmin(total_ns)), int(np.argmax(total_ns))
     say(
         figure,
-        f"A step takes {format_duration(step[slow] * NS_PER_MS)} in {labels[slow]}, "
-        f"{format_duration(step[fast] * NS_PER_MS)} in {labels[fast]}.",
+        f"The mean {per} takes {format_duration(total_ns[slow])} in {labels[slow]}, "
+        f"{format_duration(total_ns[fast])} in {labels[fast]}.",
     )
+    if race.options.examples_per_step is not None:
+        sizes = ", ".join(
+            f"{count} in {label}" for count, label in zip(race.options.examples_per_step, labels, strict=True)
+        )
+        add_note(figure, f"Examples per step: {sizes}.")
     figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
     waits_ns = [arm.wait_ns for arm in race.arms if not isinstance(arm.wait_ns, Unavailable)]
-    if len(waits_ns) < len(step):
-        add_bars(figure, labels, step, "step", "busy", mode)
-        _name_lengths(figure)
-        return figure
-    wait = np.array(waits_ns) / NS_PER_MS
-    add_bars(figure, labels, wait, "waiting for the batch", "input_wait", mode)
-    add_bars(figure, labels, step - wait, "training", "busy", mode)
-    _name_lengths(figure)
+    if len(waits_ns) < len(labels):
+        add_bars(figure, labels, total_ns / scale, per, "busy", mode, unit)
+    else:
+        wait_ns = compared_ns(np.array(waits_ns), race.options)
+        add_bars(figure, labels, wait_ns / scale, "waiting for the batch", "input_wait", mode, unit)
+        add_bars(figure, labels, (total_ns - wait_ns) / scale, "training", "busy", mode, unit)
+    _name_lengths(figure, unit)
     return figure
 
 
-def _name_lengths(figure: go.Figure) -> None:
+def _name_lengths(figure: go.Figure, unit: str) -> None:
     """Write the time of each part into its bar, where it has room."""
     figure.update_traces(
-        texttemplate="<b>%{x:.3g} ms</b>",
+        texttemplate=f"<b>%{{x:.3g}} {unit}</b>",
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
@@ -122,9 +126,7 @@ def closing_intervals(
     times_ns = counted_ns(rounds, options)
     if not len(times_ns):
         return Unavailable("The first round is not complete yet; it shows here as soon as it is.")
-    figure = new_figure(
-        "How the intervals close in", mode, "Paired rounds that count", f"Time per {options.per} (%; below 0 is faster)"
-    )
+    figure = new_figure("How the intervals close in", mode, "Round", f"Time per {options.per} (%; below 0 is faster)")
     labels = short_labels(list(name_arms(options)[1:]))
     looks = {arm: _looks(events, arm) for arm in range(1, options.arm_count)}
     say(figure, _so_far(labels, times_ns, looks, options))
@@ -150,15 +152,23 @@ def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[
     """Say where the candidate stands that is furthest from the baseline."""
     mean = {arm: 100 * (float(np.median(times_ns[:, arm] / times_ns[:, 0])) - 1) for arm in looks}
     arm = max(mean, key=lambda one: abs(mean[one]))
-    percent, between = mean[arm], ""
+    ratio, between = 1 + mean[arm] / 100, ""
     if looks[arm]:
         last = looks[arm][-1]
-        percent = 100 * (last["ratio"] - 1)
-        between = f", interval {100 * (last['low'] - 1):.3g} % to {100 * (last['high'] - 1):.3g} %"
+        ratio = last["ratio"]
+        between = f", {_between(last['low'], last['high'])}"
     rounds = f"{len(times_ns)} {'round' if len(times_ns) == 1 else 'rounds'}"
     early = "" if looks[arm] else "; the interval needs a few more rounds"
-    less = f"{format_percent(abs(percent))} {'less' if percent < 0 else 'more'} time per {options.per}"
-    return f"After {rounds} {labels[arm - 1]} takes {less}{between}{early}."
+    return f"After {rounds} {labels[arm - 1]} takes {_change(ratio)} time per {options.per}{between}{early}."
+
+
+def _change(ratio: float) -> str:
+    return f"{format_percent(100 * abs(ratio - 1))} {'less' if ratio < 1 else 'more'}"
+
+
+def _between(low: float, high: float) -> str:
+    """Write an interval of a ratio."""
+    return f"interval from {_change(low)} to {_change(high)}"
 
 
 def _looks(events: Sequence[RaceEvent], arm: int) -> list[dict[str, Any]]:

@@ -146,12 +146,13 @@ def search_importance(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure
     add_note(
         figure, f"From {first.configurations} configurations; options that changed together share what they explain."
     )
+    shares = [format_percent(100 * effect.share) for effect in shown]
     figure.add_bar(
         x=[100 * effect.share for effect in shown],
         y=labels,
         orientation="h",
         marker={"color": color("busy", mode), "line": {"width": 0}},
-        text=[format_percent(100 * effect.share) for effect in shown],
+        text=shares,
         textposition="outside",
         cliponaxis=False,
         hovertext=[
@@ -160,7 +161,7 @@ def search_importance(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure
         hovertemplate="<b>%{y}</b><br>%{hovertext}<extra></extra>",
         showlegend=False,
     )
-    end_axis(figure, 100.0, 1.15)
+    end_axis(figure, 100.0, shares)
     return figure
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.metrics.metric import Topic, Unit
+from pipeline_lab.analysis.metrics.metric import Over, Topic, Unit, say_bases
 from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow, StageUse
 from pipeline_lab.comparison.differences import Difference
@@ -167,7 +167,10 @@ def _answer(comparison: Comparison) -> Answer:
     sentences = comparison.sentences
     if len(sentences) > 1:
         sentences = (_count_outcomes(comparison), *sentences)
-    return Answer(label, tone, sentences, "recorded separately", _evidence(comparison))
+    measures = _headline(comparison)
+    bases = (basis,) if (basis := _say_bases(measures, comparison.runs)) else ()
+    evidence = tuple(Evidence(each.title, " → ".join(each.texts)) for each in measures)
+    return Answer(label, tone, (*sentences, *bases), "recorded separately", evidence)
 
 
 def label_outcomes(outcomes: Sequence[Outcome]) -> tuple[str, str]:
@@ -191,7 +194,7 @@ def _few_names(runs: tuple[RecordedRun, ...]) -> str:
     return ", ".join(names) + (f" and {len(runs) - len(names)} more" if len(runs) > len(names) else "")
 
 
-def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
+def _headline(comparison: Comparison) -> tuple[Measure, ...]:
     """Return the baseline's and the only candidate's headline numbers; with more candidates tables are clearer."""
     if len(comparison.runs) > 2:
         return ()
@@ -200,10 +203,18 @@ def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
         for name in ("median_step_ms", "examples_per_second", "exposed_ms", "peak_memory_bytes")
     )
     return tuple(
-        Evidence(each.title, " → ".join(each.texts))
-        for each in found
-        if each is not None and not any(isinstance(value, Unavailable) for value in each.values)
+        each for each in found if each is not None and not any(isinstance(value, Unavailable) for value in each.values)
     )
+
+
+def _say_bases(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> str:
+    """Say over which steps the numbers were measured; of the whole run goes without saying."""
+    titles: dict[str, list[str]] = {}
+    for each in measures:
+        if each.metric.over is not Over.RUN:
+            words = filter(None, (each.metric.over.words(run.diagnosis) for run in runs))
+            titles.setdefault(", then ".join(dict.fromkeys(words)), []).append(each.title)
+    return say_bases(titles)
 
 
 def _difference_blocks(comparison: Comparison) -> tuple[Block, ...]:
@@ -270,10 +281,10 @@ def _ratio_table(comparison: Comparison) -> Table:
     )
     return Table(
         f"Time per step against {comparison.baseline.name}",
-        ("Candidate", "Ratio", "Difference", "Interval", "Answer", "Steps compared", "Worth independent steps"),
+        ("Candidate", "Ratio", "Difference", "Interval", "Answer", "Steps compared", "Effective sample size"),
         rows,
         numeric=(1, 2, 3, 5, 6),
-        note="All intervals of the table hold together with probability 95 %; drift between recordings is in none.",
+        note="95 % intervals, valid together; drift between the recordings comes on top.",
     )
 
 

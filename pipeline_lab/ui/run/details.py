@@ -93,13 +93,22 @@ def _opened(folder: RunFolder) -> list[tuple[str, Path, str]]:
     return [(name, path, opened_url(folder.id, name)) for name, path in files]
 
 
+_SPOKEN = {
+    "cpu": "Processor",
+    "gpus": "GPUs",
+    "tensorflow": "TensorFlow",
+    "numpy": "NumPy",
+    "pipeline_lab": "Pipeline Lab",
+}
+
+
 def _words(name: str, value: object) -> tuple[str, str]:
     """Return name and value of one fact about the machine, for display."""
     if name.endswith("_bytes") and isinstance(value, int):
         return _words(name.removesuffix("_bytes"), format_bytes(value))
     if isinstance(value, list):
         value = ", ".join(map(_entry, value)) or "none"
-    spoken = {"cpu": "Processor", "gpus": "GPUs"}.get(name, name.replace("_", " ").capitalize())
+    spoken = _SPOKEN.get(name, name.replace("_", " ").capitalize())
     return spoken, value if isinstance(value, str) else json.dumps(value)
 
 
@@ -134,7 +143,7 @@ def show_beside_xprof(folder: RunFolder) -> None:
         "Compare these numbers with XProf's for the same traces. XProf runs in a separate process, limited to five "
         "minutes and 8 GB; the result is saved with the run."
     )
-    st.caption("To open the traces in XProf itself (its server also accepts other machines):")
+    st.caption("To open the traces in XProf itself; other machines on your network can reach its server:")
     st.code(f"xprof --logdir {shlex.quote(str(folder.path.parent))} --port 8791", language="shell")
     if st.button("Run XProf", key="ask-xprof", type="primary"):
         _attempts.forget(folder)

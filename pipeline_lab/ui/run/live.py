@@ -187,7 +187,7 @@ def show_live_chart(figure: go.Figure, name: str, description: str) -> None:
 
 def show_live_picture(picture: Picture) -> None:
     """Show a report's picture, or why there is none."""
-    drawing = picture.draw()
+    drawing = picture.draw("light")
     if isinstance(drawing, go.Figure):
         show_live_chart(drawing, picture.name, picture.description)
     else:

@@ -34,7 +34,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     if unread is not None and analyses.wait_for(unread, is_sample=False) is None and not analyses.has_failed(unread):
         return
     try:
-        content = reports.open_report(store, [folder]).content()
+        content = reports.open_content(store, [folder])
     except TraceIncompleteError as error:
         st.info(prose(str(error)))
         details.show(record, folder)

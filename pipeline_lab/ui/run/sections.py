@@ -19,7 +19,6 @@ from pipeline_lab.report.subjects.run_report import section_tables
 from pipeline_lab.report.subjects.run_report_tables import stage_blocks
 from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.ui.shared import contents, state
-from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_duration
 
@@ -48,24 +47,13 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
             if chart.name in below:
                 below[chart.name]()
             drawn += 1
-    if missing and drawn:
-        with st.expander(f"Not measured ({len(missing)})"):
-            _show_missing(missing)
-    else:
-        _show_missing(missing)
+    contents.show_missing(missing, is_folded=drawn > 0)
 
 
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
     """Show a figure of one run; marks that stand for a place in the timeline or for a stage link to it."""
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
     contents.show_figure(figure, name, description, on_click=partial(jump.from_chart, places))
-
-
-def _show_missing(missing: dict[str, str]) -> None:
-    """Say why charts are missing."""
-    for reason, name in missing.items():
-        with st.container(key=f"missing-{name}"):
-            st.markdown(f":gray-badge[not measured] {prose(reason)}")
 
 
 def show_numbers(section: Topic, diagnosis: Diagnosis) -> None:

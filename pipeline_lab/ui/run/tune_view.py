@@ -33,9 +33,12 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         _show_so_far(folder)
         return
     live.show_ending(record, folder)
-    found, content = read_search(folder), reports.open_report(store, [folder]).content()
+    found, content = read_search(folder), reports.open_content(store, [folder])
     history, sections = contents.take_picture(content.sections, SEARCH_HISTORY)
     contents.show_answer(content.answer, history if any(isinstance(step, Raced) for step in found.steps) else None)
+    measured = [trial.run for trial in found.trials]
+    if len(measured) == 1 and st.button("Open the run that was measured", key="tune-measured"):
+        links.open_run(Path(measured[0]).name)
     if isinstance(found, ScriptTuning):
         _show_fix(found)
         _offer_to_go_on(store, found)

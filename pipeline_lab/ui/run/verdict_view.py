@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pipeline_lab.analysis.metrics.metric import Over
+from pipeline_lab.analysis.metrics.metric import Over, say_bases
 from pipeline_lab.analysis.metrics.metrics import headline_of
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
@@ -52,7 +52,7 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
         if verdict.suggestions:
             _show_first(verdict.suggestions[0], verdict.sentence, changes_in)
         if changes_in and not _is_button(verdict.suggestions[:1]) and _is_button(verdict.suggestions):
-            _show_button("View and race each change", changes_in)
+            _show_button("View and race the other changes", changes_in)
 
 
 def _badges(diagnosis: Diagnosis) -> str:
@@ -162,7 +162,7 @@ def show_metrics(diagnosis: Diagnosis) -> None:
                 help_ = f"{metric.explanation} Over {metric.over}."
                 st.metric(metric.title, text, border=True, help=prose(help_), height="stretch")
     if over := basis(diagnosis):
-        st.caption(f"{escape(over)}.")
+        st.caption(escape(over))
 
 
 def basis(diagnosis: Diagnosis) -> str:
@@ -176,13 +176,7 @@ def basis(diagnosis: Diagnosis) -> str:
             continue
         if over is not None and not isinstance(metric.read(diagnosis), Unavailable):
             names.setdefault(over, []).append(metric.title)
-    return ". ".join(f"{_list(labels)}: {over}" for over, labels in names.items())
-
-
-def _list(labels: list[str]) -> str:
-    """Write labels as the beginning of a sentence."""
-    first, *others = [label.lower() for label in labels]
-    return " and ".join([", ".join([first, *others[:-1]]), *others[-1:]]).capitalize()
+    return say_bases(names)
 
 
 def _suggestion(suggestion: Suggestion) -> str:

@@ -36,10 +36,18 @@ _chart = st.components.v2.component(
 def show_chart(
     figure: go.Figure, name: str, description: str, on_click: Callable[[int, int], None] | None = None
 ) -> None:
+    """Show a figure; see :func:`show_written`."""
+    show_written(figure.to_json(), figure.layout.height, name, description, on_click)
+
+
+def show_written(
+    figure: str, height: float, name: str, description: str, on_click: Callable[[int, int], None] | None = None
+) -> None:
     """Show a figure; the next one of that name takes its place.
 
     Args:
-        figure: What to draw, in the colors of light charts; on a dark page the browser takes those of dark ones.
+        figure: What to draw, as JSON, in the colors of light charts; on a dark page the browser takes those of dark ones.
+        height: Of it, pixels.
         name: Tells the charts of a page apart.
         description: For those who cannot see it.
         on_click: Called with the number of the trace and of the mark that were clicked, before the page is built again.
@@ -54,9 +62,9 @@ def show_chart(
     _chart(
         key=key,
         data={
-            "figure": figure.to_json(),
+            "figure": figure,
             "description": description,
-            "height": figure.layout.height,
+            "height": height,
             "config": CONFIG,
             "library": DRAWING_LIBRARY,
         },

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import assert_never
+from functools import lru_cache
+from typing import NamedTuple, assert_never
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import take_heading
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
-from pipeline_lab.ui.shared.chart import show_chart
+from pipeline_lab.ui.shared.chart import show_chart, show_written
 from pipeline_lab.ui.shared.glossary import define
 from pipeline_lab.ui.shared.text import escape, prose, sentence
 from pipeline_lab.units import NO_BREAK_SPACE
@@ -75,9 +77,32 @@ def show_tabs(sections: tuple[Section, ...], key: str) -> None:
 
 
 def show_section(section: Section, key: str) -> None:
-    """Show all blocks of a section; ``key`` tells equal blocks of other sections apart."""
+    """Show all blocks of a section, then what is missing; ``key`` tells equal blocks of other sections apart."""
+    missing: dict[str, str] = {}
     for number, block in enumerate(section.blocks):
-        show_block(block, f"{key}-{number}")
+        if isinstance(block, Picture) and isinstance(drawing := _drawn(block), Unavailable):
+            missing.setdefault(drawing.reason, f"{key}-{number}")
+        elif isinstance(block, Text) and block.missing:
+            missing.setdefault(block.sentence, f"{key}-{number}")
+        else:
+            show_block(block, f"{key}-{number}")
+    show_missing(missing, is_folded=len(missing) < len(section.blocks))
+
+
+def show_missing(reasons: dict[str, str], *, is_folded: bool) -> None:
+    """Say what was not measured.
+
+    Args:
+        reasons: Why, each with a name that tells it apart from others on the page: several charts may lack the same thing.
+        is_folded: Something else is shown.
+    """
+    if reasons and is_folded:
+        with st.expander(f"Not measured ({len(reasons)})"):
+            show_missing(reasons, is_folded=False)
+        return
+    for reason, name in reasons.items():
+        with st.container(key=f"missing-{name}"):
+            st.markdown(f":gray-badge[not measured] {prose(reason)}")
 
 
 def show_block(block: Block, key: str) -> None:
@@ -102,11 +127,31 @@ def show_block(block: Block, key: str) -> None:
 
 def show_picture(picture: Picture) -> None:
     """Show a chart, or say why there is none."""
-    drawing = picture.draw()
-    if isinstance(drawing, go.Figure):
-        show_figure(drawing, picture.name, picture.description)
-    else:
+    drawing = _drawn(picture)
+    if isinstance(drawing, Unavailable):
         st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
+    else:
+        _write(drawing.title, drawing.caption, drawing.notes)
+        show_written(drawing.figure, drawing.height, picture.name, f"{drawing.title}. {picture.description}")
+
+
+class _Drawn(NamedTuple):
+    """A chart whose heading stands above it; ``figure`` is JSON."""
+
+    title: str
+    caption: str
+    notes: list[str]
+    figure: str
+    height: float
+
+
+@lru_cache(maxsize=32)  # drawing one takes as long as the rest of its page; a report keeps its pictures
+def _drawn(picture: Picture) -> _Drawn | Unavailable:
+    drawing = picture.draw("light")
+    if isinstance(drawing, Unavailable):
+        return drawing
+    heading = take_heading(drawing)
+    return _Drawn(*heading, drawing.to_json(), drawing.layout.height)
 
 
 def show_figure(
@@ -128,10 +173,14 @@ def show_heading(figure: go.Figure, *, is_told: bool = False) -> str:
     if is_told:
         st.markdown(f"**{escape(title)}** :gray[:small[{escape(' '.join(notes))}]]")
         return title
+    _write(title, caption, notes)
+    return title
+
+
+def _write(title: str, caption: str, notes: list[str]) -> None:
     said = [f":small[{escape(caption)}]"] if caption else []
     said += [f":gray[:small[{escape(' '.join(notes))}]]"] if notes else []
     st.markdown("  \n".join([f"**{escape(title)}**", " ".join(said)]) if said else f"**{escape(title)}**")
-    return title
 
 
 def _show_table(table: Table, key: str) -> None:

@@ -27,6 +27,7 @@ from pipeline_lab.ui.shared.text import escape
 if TYPE_CHECKING:
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.comparison.recorded_runs import RecordedRun
+    from pipeline_lab.report.content import Content
     from pipeline_lab.report.report_on import Report
     from pipeline_lab.tuning.opened_search import AnyTuning
 
@@ -54,13 +55,18 @@ def find_unanalyzed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder 
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     for folder in folders:
-        if read_record(folder).kind.holds_several:
+        if (key := _key(store, folder)) in _analyzed or read_record(folder).kind.holds_several:
             continue
         place = SavedDiagnosis(folder.path)
         is_there = place.load_latest() is not None if store.is_sample(folder.id) else place.is_fresh
         if not is_there:
             return folder
+        _analyzed.add(key)
     return None
+
+
+_analyzed: set[Key] = set()
+"""Runs that were found analyzed, so that their diagnoses need not be read again to know it."""
 
 
 def open_report(store: RunStore, folders: Sequence[RunFolder]) -> "Report":
@@ -71,6 +77,16 @@ def open_report(store: RunStore, folders: Sequence[RunFolder]) -> "Report":
         ComparisonError: A race is among several.
     """
     return _report(tuple(_key(store, folder) for folder in folders))
+
+
+def open_content(store: RunStore, folders: Sequence[RunFolder]) -> "Content":
+    """Return what :func:`open_report` holds, with the same pictures until an input changes."""
+    return _content(tuple(_key(store, folder) for folder in folders))
+
+
+@lru_cache(maxsize=4)
+def _content(keys: tuple[Key, ...]) -> "Content":
+    return _report(keys).content()
 
 
 @lru_cache(maxsize=4)

@@ -42,7 +42,7 @@ def test_the_first_numbers_are_those_of_the_verdict(open_diagnosis):
     shown = {one.label: one.value for one in open_diagnosis(found).metric if one.proto.show_border}
     assert list(shown) == ["Time per step", "Lost to input", "Compute busy", "Throughput", "Peak memory"]
     assert [shown[name] for name in ("Time per step", "Lost to input", "Compute busy")] == ["50 ms", "60 %", "30 %"]
-    assert basis(found) == "Throughput: all 195 measured steps", "the picture says what the others are over"
+    assert basis(found) == "Throughput: all 195 measured steps.", "the picture says what the others are over"
     assert found.verdict.step
     unlike = replace(found.verdict.step, are_recorded=False, count=195)
     told = basis(replace(found, verdict=replace(found.verdict, step=unlike)))
