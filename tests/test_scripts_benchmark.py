@@ -21,14 +21,17 @@ def test_entries_are_complete_and_in_sets() -> None:
     assert all(len(entry.commit) == 40 for entry in ENTRIES)
 
 
-def times(compute: float, alone: float, changed: float, wait: float | None = None) -> dict[str, object]:
+def times(
+    compute: float, alone: float, changed: float, wait: float | None = None, ends: tuple[float, ...] = (0, 0, 0)
+) -> dict[str, object]:
     """Return measurements of steps of 100 ms as written, ms."""
     return {
         "as_written_ms": [99.0, 101.0],
+        "ends_ms": list(ends),
         "compute_ms": compute,
         "input_ms": alone,
         "wait_ms": wait,
-        "changes_ms": {"prefetch": changed},
+        "changes_ms": {"prefetch": [changed - 1, changed + 1]},
     }
 
 
@@ -42,9 +45,15 @@ def test_the_truth_is_told_by_times() -> None:
     assert find_truth(entry, times(30, 90, 60)).best == "prefetch"
     tiny = next(one for one in ENTRIES if one.name == "keras-structured-data")
     measured = times(85, 30, 99) | {
-        "changes_ms": {"steps_per_execution=8": 60.0}
+        "changes_ms": {"steps_per_execution=8": [60.0]}
     }  # 40 % are Python between steps, 15 % input
     assert "idle-other" in find_truth(tiny, measured).classes
+
+
+def test_the_ends_of_iterators_are_neither_the_inputs_nor_the_devices() -> None:
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    assert find_truth(entry, times(97, 10, 99, ends=(0, 0, 6))).classes == {"device-bound", "idle-other"}
+    assert find_truth(entry, times(70, 10, 99, ends=(25, 30, 28))).classes == {"idle-other"}
 
 
 def test_an_answer_is_held_against_it() -> None:

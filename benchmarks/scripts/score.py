@@ -24,7 +24,7 @@ WORDS = {
     "shuffle": r"shuffle",
     "rewrite": r"TensorFlow ops|in TensorFlow|whole batch",
     "xla": r"jit_compile|XLA",
-    "fewer-calls": r"steps_per_execution|several steps|fewer and larger|larger batch",
+    "fewer-calls": r"steps_per_execution|several steps|steps in one call",
     "callbacks": r"callback|logging|metrics|every few steps|print",
     "repeat": r"repeat",
 }
@@ -65,44 +65,36 @@ class Truth:
 
 
 def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
-    first, last = measured["as_written_ms"]
-    step_ms = (first + last) / 2
-    gains = {
-        name: 100.0 * (1.0 - found / step_ms) for name, found in measured["changes_ms"].items() if found is not None
-    }
+    as_written = measured["as_written_ms"]
+    step_ms = sum(as_written) / len(as_written)
+    gains = {name: 100.0 * (1.0 - sum(found) / len(found) / step_ms) for name, found in measured["changes_ms"].items()}
     kinds = {change.name: change.kind for change in entry.changes}
-    compute_ms, input_ms = measured["compute_ms"], measured["input_ms"]
-    return Truth(
-        step_ms,
-        compute_ms,
-        input_ms,
-        100.0 * abs(first - last) / step_ms,
-        gains,
-        _classes(
-            step_ms,
-            compute_ms,
-            input_ms,
-            measured["wait_ms"],
-            measured.get("ends_ms", 0.0),
-            {kinds[name]: gain for name, gain in gains.items()},
-        ),
-    )
+    compute_ms, input_ms, ends_ms = measured["compute_ms"], measured["input_ms"], measured["ends_ms"]
+    by_kind = {kinds[name]: gain for name, gain in gains.items()}
+    ended_ms = sum(ends_ms[-len(as_written) :]) / len(as_written)
+    classes = _classes(step_ms - ended_ms, compute_ms, input_ms, measured["wait_ms"], by_kind)
+    if max(ends_ms) >= SMALL_PERCENT / 100.0 * step_ms:
+        classes |= {"idle-other"}
+    if min(ends_ms) >= LARGE_PERCENT / 100.0 * step_ms:
+        classes -= DEVICE
+    spread_percent = 100.0 * (max(as_written) - min(as_written)) / step_ms
+    if classes == SHARED and 100.0 * (1.0 - compute_ms / min(as_written)) < LARGE_PERCENT:  # as it was written once
+        classes |= DEVICE
+    return Truth(step_ms, compute_ms, input_ms, spread_percent, gains, classes)
 
 
 def _classes(
-    step_ms: float, compute_ms: float, input_ms: float, wait_ms: float | None, ends_ms: float, gains: dict[str, float]
+    step_ms: float, compute_ms: float, input_ms: float, wait_ms: float | None, gains: dict[str, float]
 ) -> frozenset[str]:
-    """Return the verdicts that are right, from times alone.
+    """Return the verdicts that are right, from times alone, without the ends of iterators.
 
     What a step takes beyond the held batch is lost to input. It is waiting where the pipeline alone takes nearly as long as the
     step as written, or the loop was seen to wait for most of it; else both may be true: input and compute take turns, or the
-    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's. What ending
-    iterators takes is neither the input's nor the device's: from 5 % on it may be the name of the job too, from 20 % on the device isn't.
+    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's.
+
+    What ending iterators takes is neither the input's nor the device's, and chance: each may sleep or not. Where a run lost
+    5 % to it, that may be the name of the job too; where each lost 20 %, it is not the device's.
     """
-    left_ms = step_ms - ends_ms
-    if ends_ms >= SMALL_PERCENT / 100.0 * step_ms:
-        found = _classes(left_ms, compute_ms, input_ms, wait_ms, 0.0, gains) | {"idle-other"}
-        return found - DEVICE if ends_ms >= LARGE_PERCENT / 100.0 * step_ms else found
     lost = 100.0 * (1.0 - compute_ms / step_ms)
     if lost < LARGE_PERCENT and max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0)) >= LARGE_PERCENT:
         return DISPATCH

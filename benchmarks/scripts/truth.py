@@ -1,6 +1,6 @@
 """Measure the truth about one script: ``python -m benchmarks.scripts.truth NAME --sources FOLDER``, in its work folder.
 
-In one process: end to end, input alone, compute alone, and end to end again with each candidate change, then without any.
+In one process: end to end, input alone, compute alone; then, in turns, end to end with each candidate change and without any.
 """
 
 import argparse
@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.scripts.entries import Change, Entry, read_entries
 
-UNLIKE = 0.15
-"""Share by which two runs of the unchanged script may differ before a third one stands for the first."""
+ROUNDS = 2
+"""How often each change is measured, each time followed by the script as it was written: a machine's hours differ."""
 
 
 def main() -> None:
@@ -71,28 +71,32 @@ def measure(entry: Entry, sources: Path, only: list[str] | None = None) -> dict[
         "input_ms": input_ms,
         "input_passes_ms": input_passes[:6],
         "wait_ms": meters.wait_ms(first.passes),
-        "ends_ms": meters.ends_ms(first),
-        "as_written_ms": [step_ms],
+        "ends_ms": [meters.ends_ms(first)],
+        "as_written_ms": [],  # without the first run of the process, which may be slower
         "changes_ms": {},
     }
     first.dataset = first.model = None
-    for change in entry.changes:
-        if only is not None and change.name not in only:
-            continue
-        try:
-            most = a_pass if change.kind == "fewer-calls" else None
-            truth["changes_ms"][change.name] = meters.step_ms(_run(entry, sources, change).passes, most)
-        except Exception as error:  # a change that cannot be made is reported, and is not the best one
-            traceback.print_exc()
-            truth["changes_ms"][change.name] = None
-            truth.setdefault("failed", {})[change.name] = f"{type(error).__name__}: {error}"[:300]
-    again: list[float | None] = truth["as_written_ms"]
-    again.append(meters.step_ms(_run(entry, sources, None).passes))
-    if (
-        again[0] and again[1] and abs(again[0] - again[1]) > UNLIKE * again[1]
-    ):  # the first run of a process may be slower
-        again[:] = [again[1], meters.step_ms(_run(entry, sources, None).passes)]
+    wanted = [change for change in entry.changes if only is None or change.name in only]
+    for _ in range(ROUNDS):
+        for change in wanted:
+            _measure_change(entry, sources, change, a_pass, truth)
+        again = _run(entry, sources, None)
+        truth["as_written_ms"].append(meters.step_ms(again.passes))
+        truth["ends_ms"].append(meters.ends_ms(again))
     return truth
+
+
+def _measure_change(entry: Entry, sources: Path, change: Change, a_pass: int, truth: dict[str, Any]) -> None:
+    from benchmarks.scripts import meter as meters
+
+    most = a_pass if change.kind == "fewer-calls" else None
+    try:
+        step_ms = meters.step_ms(_run(entry, sources, change).passes, most)
+    except Exception as error:  # a change that cannot be made is reported, and is not the best one
+        traceback.print_exc()
+        truth.setdefault("failed", {})[change.name] = f"{type(error).__name__}: {error}"[:300]
+    else:
+        truth["changes_ms"].setdefault(change.name, []).append(step_ms)
 
 
 def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> Any:
