@@ -136,6 +136,7 @@ class DatasetUse:
         text: As the user wrote it.
         iterators: How many iterators were made there.
         pool_threads: Threads that run the dataset's functions; None where its options leave them to tf.data.
+        seconds: From each time it was begun until another dataset was read, but for validation, in all.
     """
 
     role: str
@@ -144,6 +145,7 @@ class DatasetUse:
     text: str
     iterators: int
     pool_threads: int | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -165,10 +167,12 @@ class Recipe:
 
     @property
     def trained(self) -> DatasetUse | None:
-        """The dataset that was trained on: what ``fit`` got, else what loops read most often; None where nothing was read."""
+        """The dataset that was trained on: of those that ``fit`` got the longest read, else what loops read most often."""
         fits = [use for use in self.uses if use.role == TRAINING]
-        loops = sorted((use for use in self.uses if use.role == LOOP), key=lambda use: -use.iterators)
-        return next(iter([*fits, *loops]), None)
+        loops = [use for use in self.uses if use.role == LOOP]
+        return max(fits, key=lambda use: use.seconds, default=None) or max(
+            loops, key=lambda use: (use.iterators, use.seconds), default=None
+        )
 
     def upstream(self, number: int, *, inside: bool = True) -> Iterator[DatasetCall]:
         """Yield a call and all that its dataset is made of, the consumer first; what a function returns comes last.

@@ -48,10 +48,17 @@ def test_a_recipe_is_read_as_it_was_written(tmp_path: Path):
         read_recipe(path)
 
 
-def test_what_fit_got_was_trained_on_and_else_what_a_loop_read_most():
+def test_what_fit_read_longest_was_trained_on_and_else_what_a_loop_read_most():
     assert RECIPE.trained == RECIPE.uses[2]
     loops = (DatasetUse(LOOP, 1, None, "", 1), DatasetUse(LOOP, 2, None, "", 5))
     assert Recipe(CALLS, loops).trained == loops[1]
+    peek, loop = DatasetUse(LOOP, 1, None, "", 1, seconds=0.2), DatasetUse(LOOP, 2, None, "", 1, seconds=30)
+    assert Recipe(CALLS, (peek, loop)).trained == loop
+    warm_up, fine_tuning = (
+        DatasetUse(TRAINING, 1, None, "", 9, seconds=4),
+        DatasetUse(TRAINING, 3, None, "", 1, seconds=60),
+    )
+    assert Recipe(CALLS, (warm_up, fine_tuning)).trained == fine_tuning
     assert Recipe().trained is None
 
 

@@ -6,6 +6,7 @@ A note hangs on its dataset and goes with it; only notes of datasets that were r
 import inspect
 import itertools
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -162,6 +163,7 @@ class _Use:
     iterators: int = 0
     read: int = 0
     """When it was read last, in iterators of all uses."""
+    seconds: float = 0.0
 
 
 class Ledger:
@@ -171,6 +173,8 @@ class Ledger:
         self._lock = threading.Lock()
         self._uses: dict[tuple[object, ...], _Use] = {}
         self._reads = 0
+        self._latest: _Use | None = None
+        self._since_s = 0.0
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
@@ -188,11 +192,20 @@ class Ledger:
                     del self._uses[min(self._uses, key=lambda each: self._uses[each].read)]
                 use = self._uses[key] = _Use(role, site, note, threads())
                 self.version += 1
+            if role != VALIDATION:  # that is a part of the training, which goes on afterwards
+                self._count_time()
+                self._latest = use
             use.note = note  # the latest one, which the latest trace names
             use.iterators += 1
             self._reads += 1
             use.read = self._reads
         return key
+
+    def _count_time(self) -> None:
+        now_s = time.monotonic()
+        if self._latest is not None:
+            self._latest.seconds += now_s - self._since_s
+        self._since_s = now_s
 
     def recipe(self) -> Recipe:
         """Write all of it down, with places and texts read from the source."""
@@ -201,6 +214,7 @@ class Ledger:
     def noted(self) -> tuple[Recipe, dict[int, Note]]:
         """Return the recipe, and the note of each of its calls by number."""
         with self._lock:
+            self._count_time()
             uses = [replace(use) for use in self._uses.values()]
         writer = _Writer(uses)
         return writer.write(), writer.notes
@@ -226,6 +240,7 @@ class _Writer:
             "" if written is None else written.text,
             use.iterators,
             use.pool_threads or None,
+            round(use.seconds, 3),
         )
 
     def _write(self, note: Note) -> int:

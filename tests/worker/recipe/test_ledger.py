@@ -1,3 +1,5 @@
+import pytest
+
 from pipeline_lab.worker.recipe.notes import MAX_USES, Ledger, Note
 
 
@@ -11,3 +13,14 @@ def test_what_was_not_read_for_longest_makes_way_for_what_is_read_now() -> None:
     assert len(recipe.uses) == MAX_USES
     assert {"method_0", f"method_{MAX_USES}"} <= methods
     assert "method_1" not in methods
+
+
+def test_a_use_lasts_until_another_dataset_is_read_that_does_not_validate_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_s = iter((10.0, 13.0, 14.0, 20.0))
+    monkeypatch.setattr("pipeline_lab.worker.recipe.notes.time.monotonic", lambda: next(clock_s))
+    ledger, first, second = Ledger(), Note("first", None), Note("second", None)
+    for note in (first, second, first):
+        ledger.add_use(note, "training", None, lambda: None)
+        ledger.add_use(note, "validation", None, lambda: None)
+    uses = [use for use in ledger.recipe().uses if use.role == "training"]
+    assert [(use.iterators, use.seconds) for use in uses] == [(2, 3 + 6), (1, 1)]
