@@ -100,6 +100,7 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
         here.role, begun_ns = role, now_ns()
         if role is Role.FIT:
             here.model = weakref.ref(self)
+            here.fit += 1
         try:
             with CurrentModuleFilter():
                 return original(self, *arguments, **options)
@@ -116,7 +117,7 @@ def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
     def begin(self: Any) -> Any:
         role = here.role
         if role is not None:
-            here.epoch = Pass((role, ""), role, _examples_of_epoch(self))
+            here.epoch = Pass((role, ""), role, _examples_of_epoch(self), fit=here.fit)
             with contextlib.suppress(AttributeError):
                 self.data_adapter.pass_for_pipeline_lab = here.epoch
         if role is Role.FIT and _fits is not None and here.model is not None:
@@ -187,8 +188,11 @@ def _wrapping(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Callable[[Any], Any]:
+    is_first = True
+
     @functools.wraps(function)
     def call(iterator: Any) -> Any:
+        nonlocal is_first
         of = here.epoch
         if of is None or not listeners:
             if trains:  # `train_on_batch`
@@ -204,7 +208,8 @@ def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Calla
             tell(Ended(of, asked_ns, now_ns()))
             note_gaps(of, iterator)
             raise
-        tell(Called(of, asked_ns, now_ns(), steps))
+        tell(Called(of, asked_ns, now_ns(), steps, is_first))
+        is_first = False
         return result
 
     setattr(call, MARK, True)

@@ -45,6 +45,7 @@ class Here(threading.local):
         asked_ns: When it asked for that.
         epoch: The pass that Keras makes.
         model: That Keras fits.
+        fit: Calls of ``fit`` so far.
         is_nested: It is inside a hook already.
         is_saving: It writes a checkpoint.
     """
@@ -54,6 +55,7 @@ class Here(threading.local):
     asked_ns = 0
     epoch: Pass | None = None
     model: "weakref.ref[Any] | None" = None
+    fit = 0
     is_nested = is_saving = False
 
 
@@ -228,7 +230,8 @@ def _note_call(iterator: Any) -> None:
 
 def _begin_pass(iterator: Any) -> Pass:
     dataset = getattr(iterator, "_dataset", None)
-    of = Pass(_stream_of(dataset), examples=examples_of(iterator))
+    role = Role.PREDICT if here.role is Role.PREDICT else Role.LOOP
+    of = Pass(_stream_of(dataset), role, examples_of(iterator))
     of.dataset = (lambda: None) if dataset is None else weakref.ref(dataset)
     iterator._pass_for_pipeline_lab = of
     return of

@@ -81,6 +81,8 @@ class _Step:
     last_element: int = 0
     knows_no_wait: bool = False
     """It traced its function first, which tf.data can't tell from waiting."""
+    builds_graph: bool = False
+    """It is seen to be the first call of its function: a warm-up, whenever it comes."""
 
     @property
     def length_ns(self) -> int:
@@ -144,7 +146,7 @@ class StepLog:
         self._fed_ns, self._is_fed = 0, False
         self._compute_ns: deque[float] = deque(maxlen=100)
         self._step = self._passes_evaluated = self._away_ns = 0
-        self._begun_ns = self._warm_ns = self._reported_ns = 0
+        self._begun_ns = self._warm_ns = self._reported_ns = self._ended_ns = 0
 
     @property
     def step_ns(self) -> float | None:
@@ -268,6 +270,9 @@ class StepLog:
         beside = self._settle_sides()
         asked_ns = min([note.asked_ns, *(side.begun_ns for side in beside)])
         self._finish_open(asked_ns)
+        last, _ = self._passes.get(note.of.stream, (note.of, 0))
+        if last.fit != note.of.fit:  # what the script does between two calls of `fit` belongs to no step
+            self._away_ns = asked_ns - self._ended_ns
         step = _Step(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)
         self._away_ns = 0
         if isinstance(note, Took):
@@ -276,7 +281,7 @@ class StepLog:
         else:
             is_first = not (self._step or self._ready or self._taken)
             step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
-            step.knows_no_wait = is_first
+            step.builds_graph, step.knows_no_wait = note.is_first, is_first or note.is_first
             if self._is_fed and note.ended_ns is not None:
                 step.wait_ns, self._fed_ns = min(self._fed_ns, note.ended_ns - note.asked_ns), 0
             self._taken.setdefault(note.of.iterator, 0)
@@ -342,10 +347,12 @@ class StepLog:
     def _settle_sides(self) -> list[_Side]:
         """Report validation passes since the last step, and return where single batches of other datasets were taken.
 
-        A single one belongs to the step, as where two datasets are read in turn.
+        A single one belongs to the step, as where two datasets are read in turn; what ``predict`` took belongs to where it is called.
         """
         single = []
         for of, side in self._sides.items():
+            if side.batches < 2 and of.role is Role.PREDICT:
+                continue
             if side.batches < 2 and of.role is Role.LOOP:
                 single.append(side)
                 continue
@@ -381,6 +388,7 @@ class StepLog:
         step.next_ns = next_ns
         if step.end_ns is None:
             return
+        self._ended_ns = step.end_ns
         self._recent_ns = ((next_ns or step.end_ns) - step.start_ns) / step.steps
         self._in_pass += step.steps
         self._longest_pass = max(self._longest_pass, self._in_pass)
@@ -471,7 +479,7 @@ class StepLog:
         start_ns, away_ns = step.start_ns, step.away_ns
         for _ in range(step.steps):
             end_ns = start_ns + length_ns
-            is_warmup = self._step < WARMUP_STEPS and self._is_warmup(start_ns, end_ns)
+            is_warmup = step.builds_graph or (self._step < WARMUP_STEPS and self._is_warmup(start_ns, end_ns))
             rows.append((start_ns, wait_ns, end_ns, is_warmup, away_ns, step.epoch, step.examples))
             start_ns, away_ns = end_ns, 0
             self._step += 1

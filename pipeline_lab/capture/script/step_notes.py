@@ -29,6 +29,7 @@ class Pass:
         iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
         dataset: Returns what it goes over, while the script has it.
+        fit: Number of the call of ``fit`` that it belongs to; 0 for none.
     """
 
     stream: Hashable
@@ -38,6 +39,7 @@ class Pass:
     iterator: Callable[[], Any] | None = None
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
+    fit: int = 0
 
 
 class Took(NamedTuple):
@@ -50,12 +52,16 @@ class Took(NamedTuple):
 
 
 class Called(NamedTuple):
-    """A function was called that takes batches from inside a graph; None where its end or its steps are not seen."""
+    """A function was called that takes batches from inside a graph; None where its end or its steps are not seen.
+
+    Its first call builds its graph.
+    """
 
     of: Pass
     asked_ns: int
     ended_ns: int | None
     steps: int | None
+    is_first: bool = False
 
 
 class Ended(NamedTuple):

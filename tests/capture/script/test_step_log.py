@@ -51,8 +51,8 @@ class Script:
         self.log.notes.append(Ended(of, self.ms * MS, (self.ms + wait_ms) * MS))
         self.ms += wait_ms
 
-    def call(self, of: Pass, length_ms: int, python_ms: int, steps: int = 1) -> None:
-        self.log.notes.append(Called(of, self.ms * MS, (self.ms + length_ms) * MS, steps))
+    def call(self, of: Pass, length_ms: int, python_ms: int, steps: int = 1, *, is_first: bool = False) -> None:
+        self.log.notes.append(Called(of, self.ms * MS, (self.ms + length_ms) * MS, steps, is_first))
         self.ms += length_ms + python_ms
 
     def drain(self) -> None:
@@ -231,6 +231,29 @@ def test_a_function_that_takes_its_batches_itself_shares_its_call_among_them(scr
     rows = script.rows()
     assert _lengths_ms(rows[5:]) == [(5, 20)] * 15
     assert len(rows) == 20
+
+
+def test_what_lies_between_two_calls_of_fit_belongs_to_no_step_and_a_new_function_warms_up(script: Script) -> None:
+    for fit in (1, 2):
+        epoch = Pass("fit", Role.FIT, fit=fit)
+        for number in range(8):
+            script.call(epoch, 900 if number == 0 else 20, 0, is_first=number == 0)
+        script.ms += 5000  # the script builds another model
+    rows = script.rows()
+    assert [row["away_ns"] // MS for row in rows] == [*[0] * 8, 5000, *[0] * 7]
+    assert [row["warmup"] for row in rows[8:]] == [True, *[False] * 7]
+    assert rows[8]["wait_ns"] is None, "what the function's graph took is no wait"
+
+
+def test_predict_before_a_step_is_no_wait_of_it(script: Script) -> None:
+    epoch = _training()
+    for _ in range(3):
+        script.take(epoch, 1, 9)
+    script.take(Pass("predict", Role.PREDICT), 2, 98)
+    script.take(epoch, 1, 9)
+    script.end(epoch)
+    assert [(row["wait_ns"] // MS, row["away_ns"]) for row in script.rows()] == [(1, 0)] * 4
+    assert script.evaluations() == []
 
 
 def test_checkpoints_are_reported_with_their_times(script: Script) -> None:
