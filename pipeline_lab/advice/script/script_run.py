@@ -103,7 +103,8 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     work_ns = sum(stage.work_ns for stage in stages)
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
-    step_cpu_ns = None if cpu_ns is None else max(0.0, cpu_ns - share * work_ns)
+    most_cpu_ns = cores * ceiling_ns  # beyond that, it is the pipeline's, though its stages do not tell
+    step_cpu_ns = None if cpu_ns is None else min(most_cpu_ns, max(0.0, cpu_ns - share * work_ns))
     ceiling_range_ns = None
     is_estimated = isinstance(calibration, Unavailable) and step_cpu_ns is not None
     if is_estimated and _shares_cores(results, cpu_ns or 0.0, step_ns):

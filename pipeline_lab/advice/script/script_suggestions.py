@@ -15,6 +15,7 @@ from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import numbers_of
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
+from pipeline_lab.analysis.verdict.input_causes import MANY_CALLS, TINY_CALL_NS
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
@@ -309,6 +310,14 @@ def hold_back(run: ScriptRun, found: ScriptPrediction) -> str:
     return f"Then {limit.name} limits the step, {format_duration(limit.time_ns)}."
 
 
+def _one_by_one(case: ScriptCase) -> Iterator[int]:
+    """Yield the calls that hand on many elements of a batch for next to nothing each, where that is what costs: whole batches save all of it."""
+    if case.cause is InputCause.CALL_OVERHEAD and not isinstance(case.run, Unavailable):
+        for stage in case.run.stages:
+            if stage.visits >= MANY_CALLS and stage.work_ns < TINY_CALL_NS * stage.visits:
+                yield from stage.calls
+
+
 def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     """Give words about the blamed function the line, and the most that they can gain: the function taking no time at all."""
     place = next((call.place for call in case.verdict.calls if call.place is not None), None)
@@ -323,6 +332,6 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     run = case.run
     if run.python_computes and not run.is_calibrated and run.busy_ns:
         run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
-    found = predict_without(run, case.blamed)
+    found = predict_without(run, [*case.blamed, *_one_by_one(case)])
     gain = round(found.gain_percent, 1)
     return replace(placed, predicted_gain_percent=gain, held_back=hold_back(run, found))

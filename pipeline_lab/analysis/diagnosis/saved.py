@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 47
+ANALYSIS_VERSION = 48
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

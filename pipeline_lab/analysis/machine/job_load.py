@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.tables import BoolArray
+from pipeline_lab.analysis.steps.iterator_ends import end_spans
 from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
@@ -49,7 +50,11 @@ class JobLoad:
 
 
 def measure_load(
-    environment: Mapping[str, Any], written: WrittenPipeline | None, steps: pa.Table, resources: pa.Table
+    environment: Mapping[str, Any],
+    written: WrittenPipeline | None,
+    steps: pa.Table,
+    resources: pa.Table,
+    asleep: IntArray = EMPTY,
 ) -> JobLoad:
     """Average what was sampled while steps ran that no profile window touched, or that are long.
 
@@ -58,6 +63,7 @@ def measure_load(
         written: The pipeline as written, which knows its threads.
         steps: Of schema ``runs.run_tables.STEPS``.
         resources: Of schema ``runs.run_tables.RESOURCES``.
+        asleep: When the job waited for iterators to end, shape (n, 2), ns since the epoch: that is left out.
 
     Raises:
         TraceIncompleteError: There is no such sample, or the record does not tell the cores.
@@ -71,6 +77,11 @@ def measure_load(
     step = np.searchsorted(start_ns, time_ns, side="right") - 1
     inside = (step >= 0) & ~tables.bools(resources, "flushing")
     inside[inside] = time_ns[inside] < (start_ns + length_ns)[step[inside]]
+    if len(asleep):
+        sampled = np.stack((np.append(time_ns[:1], time_ns[:-1]), time_ns), axis=1)
+        awake = inside & (length_within(asleep, sampled) == 0)
+        inside = awake if awake.any() else inside
+        length_ns = length_ns - length_within(asleep, np.stack((start_ns, start_ns + length_ns), axis=1))
     return _average(environment, None if written is None else written.pool_threads, resources, inside, length_ns)
 
 
@@ -126,7 +137,8 @@ def other_cpu_percent(resources: pa.Table) -> float | None:
 def _measure(job: JobView) -> JobLoad:
     found = job.tables
     if found.times_steps or isinstance(job.recorded, Unavailable):
-        return measure_load(found.environment, found.written, found.steps, found.resources)
+        ends = end_spans(found.events)
+        return measure_load(found.environment, found.written, found.steps, found.resources, ends)
     return measure_recorded_load(found.environment, job.recorded, found.resources, job.origin_ns)
 
 

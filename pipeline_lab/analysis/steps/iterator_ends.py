@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.steps.interruptions import Interruptions
@@ -29,9 +29,12 @@ class IteratorEnds(Interruptions):
 
 
 def end_spans(events: Sequence[Event]) -> IntArray:
-    """Return when iterators were ended, shape (n, 2), ns since the epoch."""
-    found = [(event.started_ns, event.ended_ns) for event in events if isinstance(event, IteratorEndEvent)]
-    return np.array(found, np.int64).reshape(-1, 2)
+    """Return when iterators were ended, as a set of intervals, ns since the epoch."""
+    found = [event for event in events if isinstance(event, IteratorEndEvent)]
+    return union(
+        np.array([event.started_ns for event in found], np.int64),
+        np.array([event.ended_ns for event in found], np.int64),
+    )
 
 
 def _measure(job: JobView) -> IteratorEnds:

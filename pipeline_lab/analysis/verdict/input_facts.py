@@ -161,7 +161,7 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     starting_share = _starting_share(results, waiting_share)
     blamed = _refilled(results, starting_share) if starting_share >= MOSTLY_STARTING else None
     if blamed is None:
-        blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
+        blamed = _blame(results, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
         starting_share = 0.0
     if blamed is None:
         return None
@@ -215,11 +215,12 @@ def _time_for_one(stage: PipelineStage) -> float:
 
 
 def _blame(
-    pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float | None
+    results: Results, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float | None
 ) -> Blamed | None:
     if works and (wait_ns is None or sum(work.work_ns for work in works) >= MOSTLY_UNSEEN * wait_ns):
-        return _longest_work(pipeline, works, pool_threads)
-    if pipeline is None:
+        return _longest_work(results, works, pool_threads)
+    pipeline = results.tf_data
+    if isinstance(pipeline, Unavailable):
         return None
     path = pipeline.critical_path
     if isinstance(path, Unavailable):
@@ -266,17 +267,21 @@ def _calls_per_batch(pipeline: TfData | None, seen: TracedStage | None) -> float
     return seen.function_calls / batches if batches else None
 
 
-def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
-    """Find the stage that takes longest for a batch, considering the calls that really run at once."""
+def _longest_work(results: Results, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
+    """Find the longest stage of the call whose stages take longest for a batch, considering the calls that really run at once."""
     times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
-    working = [number for number, work in enumerate(works) if work.name not in HANDING_ON]
-    most = max(working, key=times.__getitem__, default=None)
-    if most is None or not times[most]:
+    stages_of: dict[object, list[int]] = {}
+    for number, work in enumerate(works):
+        if work.name not in HANDING_ON:
+            stages_of.setdefault(_calls(results, work.path) or number, []).append(number)
+    longest = max(stages_of.values(), key=lambda numbers: sum(times[each] for each in numbers), default=[])
+    took = sum(times[number] for number in longest)
+    if not took:
         return None
-    work = works[most]
-    stages = () if pipeline is None else pipeline.stages
+    work = works[max(longest, key=times.__getitem__)]
+    stages = () if isinstance(results.tf_data, Unavailable) else results.tf_data.stages
     seen = next((stage for stage in stages if stage.path == work.path), None)
-    return Blamed(work.path, times[most] / sum(times), work, seen)
+    return Blamed(work.path, took / sum(times), work, seen)
 
 
 def _calls_at_once(work: StageWork, pool_threads: int | None) -> float:

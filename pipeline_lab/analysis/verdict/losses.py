@@ -308,7 +308,7 @@ def _shared_percent(results: Results, waiting: float) -> float:
     if not is_full or not job.count:
         return 0.0
     work_ns = sum(stage.work_ns for stage in model.stages) * min(1.0, left / load.cores)
-    return max(0.0, min(100.0, 100.0 * work_ns / (load.cores_used * job.mean_ns)) - waiting)
+    return max(0.0, min(100.0, 100.0 * work_ns / load.cpu_ns_per_step) - waiting)
 
 
 def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:

@@ -1,5 +1,6 @@
 """Processor time per step, from samples that no profile window touched."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -46,6 +47,16 @@ def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
     assert found.cpu_ns_per_step == pytest.approx(100 * MS)
     assert found.other_cores == pytest.approx(0.2)
     assert (found.cores, found.pool_threads) == (2.0, 7)
+
+
+def test_the_ends_of_iterators_are_no_part_of_what_a_step_takes_of_the_processor():
+    """Step 1 sleeps for 60 of its 100 ms while an iterator ends; awake, both steps keep two cores busy."""
+    table = pa.Table.from_pylist([step(0), step(1), step(2)], schema=STEPS.schema)
+    samples = [sample(110, 200, 0), sample(130, 200, 0), sample(195, 20, 0), sample(210, 90, 0), sample(250, 200, 0)]
+    resources = pa.Table.from_pylist(samples, schema=RESOURCES.schema)
+    ends = np.array([[140 * MS, 200 * MS]])
+    found = job_load.measure_load({"cores": 2.0}, None, table, resources, ends)
+    assert (found.cores_used, found.cpu_ns_per_step) == (2.0, 2 * (40 + 100) / 2 * MS)
 
 
 @pytest.mark.parametrize("length_ms", [400, 2000])

@@ -350,6 +350,26 @@ def single_elements(count: int, work_ms: float, name: str = "DirectedInterleave"
     return find_blame(replace(base, job_steps=job), 0.6)
 
 
+def test_the_call_whose_stages_take_longest_together_is_to_blame(monkeypatch: pytest.MonkeyPatch):
+    """`sample_from_datasets` runs as three stages of 10, 8 and 6 ms; no other stage takes longer than 15."""
+    path = "Root::Prefetch::BatchV2"
+    times_ms = {"DirectedInterleave": 6, "Map": 10, "Random": 8, "Shuffle": 15}
+    works = (
+        results.stage_work("Root", None, 1.0, 0.0, path="Root"),
+        results.stage_work("Prefetch", 0, 1.0, 0.0, path="Root::Prefetch", is_asynchronous=True),
+        results.stage_work("BatchV2", 1, 1.0, 0.0, path=path),
+        *(results.stage_work(name, 2, 1.0, ms * MS, path=f"{path}::{name}") for name, ms in times_ms.items()),
+    )
+    sampling = WrittenCall("Dataset.sample_from_datasets([a, b])")
+    calls = {f"{path}::{name}": (sampling,) for name in ("DirectedInterleave", "Map", "Random")}
+    monkeypatch.setattr("pipeline_lab.analysis.verdict.input_facts._calls", lambda _, path: calls.get(path, ()))
+    model = replace(results.live_model(), stages=works)
+    base = results.diagnosis(tf_data=Unavailable("No window."), live_model=model, job_load=SLEEPING)
+    found = find_blame(base, 0.6)
+    assert (found.stage, found.calls) == ("Map", (sampling,))
+    assert found.evidence[0].value == "61.5 % of the time that all stages need"  # 24 of 39 ms
+
+
 def test_a_prefetch_that_lost_its_core_to_others_is_not_to_blame():
     found = modeled(20, 2.0, replace(SLEEPING, pool_threads=8), prefetch_ms=30)
     assert (found.stage, found.cause) == ("ParallelMapV2", "under-parallel")
