@@ -68,7 +68,7 @@ STEPS = RunTable(
         ("accuracy", "float32"),  # NaN where the workload has none
         ("window", "int16"),  # number of the profile window that was open, -1 for none
         ("rss_bytes", "int64"),
-        ("away_ns", "int64"),  # since the last step: evaluation, rebuilding of the pipeline, time between two calls of `fit`
+        ("away_ns", "int64"),  # since the last step: evaluation, another pipeline, time between two fits
         ("epoch", "int32"),  # passes over the data before this one; null where that is not counted
         ("examples", "int32"),  # in the batch; null where samples are recorded, or nobody knows
         ("ready_ns", "int64"),  # epoch; the step's result was on the host; null where nobody waited for it
