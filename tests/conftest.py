@@ -1,9 +1,6 @@
 """What every test relies on: no traces outside the test's folders, and tools that are there or named."""
 
 import os
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from hypothesis import settings
 
 from tests.needs import REFERENCE_TRACES, describe_left_out, find_missing, is_required
 from tests.pretend_gpu import PretendGpu, build
+from tests.support.going_ahead import GoingAhead, wait_for_first
 from tests.support.warm_worker import warm_worker
 
 settings.register_profile("no clock", deadline=None)  # a busy machine is no reason to fail
@@ -32,9 +30,9 @@ COSTLY = {
 """Fixtures that take long to make, and the marker of the tests that use them, so that they can be chosen and left out."""
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[1]
-SMALL_TRACE = ROOT / "tests" / "data" / "small_pipeline.xplane.pb"
 AskGpu = Callable[..., Any]
 """Called with the name of a function, ``gpu=PretendGpu(…)`` and its arguments."""
+AHEAD = pytest.StashKey[GoingAhead]()
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """How many tests were left out, by the marker of what they need."""
 
@@ -62,15 +60,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Let one process compile what several would otherwise compile side by side: loops over events, and the tests."""
-    if any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.o")):
-        return
-    for module in (["pipeline_lab", "analyze", str(SMALL_TRACE)], ["pytest", "--collect-only", "-q"]):
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "PIPELINE_LAB_CACHE": folder}
-            command = [sys.executable, "-m", *module]
-            subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    if not any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.o")):
+        config.stash[AHEAD] = GoingAhead()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    wait_for_first()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any) -> None:
+    _end_going_ahead(node.config)
+
+
+def _end_going_ahead(config: pytest.Config) -> None:
+    """Let all processes collect once one of them has, or has died."""
+    if AHEAD in config.stash:
+        config.stash[AHEAD].end()
+        del config.stash[AHEAD]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -118,6 +128,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take what a worker of pytest-xdist has left out; each of them collects all tests."""
+    _end_going_ahead(node.config)
     if found := getattr(node, "workeroutput", {}).get("left_out"):
         node.config.stash[LEFT_OUT] = found
 

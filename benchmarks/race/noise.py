@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import signal
 
 FloatArray = NDArray[np.float64]
 Generator = np.random.Generator
@@ -26,6 +25,8 @@ class Noise:
 
 def autoregressive(rng: Generator, steps: int, memory: float) -> FloatArray:
     """Draw a series with variance 1 whose autocorrelation falls by e every ``memory`` steps."""
+    from scipy import signal  # takes a second, which nobody who asks for the names needs
+
     phi = np.exp(-1 / memory)
     shocks = rng.standard_normal(steps) * np.sqrt(1 - phi**2)
     shocks[0] /= np.sqrt(1 - phi**2)

@@ -330,10 +330,16 @@ def visit(page: Page, url: str) -> float:
     return time.monotonic() - start
 
 
+def go(page: Page, url: str) -> None:
+    """Let an open page go to an address as it does by the app's own links, which spares the browser a second of loading."""
+    page.evaluate(GO, url)
+    settle(page)
+
+
 def visit_in_every_look(page: Page, url: str, turn: int = 0) -> Iterator[Look]:
     """Open an address in one of the looks, in another each turn, and let the page follow to the others; yield each.
 
-    After the first turn the app goes there as it does by its own links, which spares the browser a second of loading.
+    After the first turn the app goes there by itself.
     """
     for number in range(len(LOOKS)):
         look = LOOKS[(turn + number) % len(LOOKS)]
@@ -341,8 +347,7 @@ def visit_in_every_look(page: Page, url: str, turn: int = 0) -> Iterator[Look]:
         if number == 0:
             page.emulate_media(color_scheme=look.scheme)
             if turn:
-                page.evaluate(GO, url)
-                settle(page)
+                go(page, url)
             else:
                 visit(page, url)
         show_in(page, look.scheme)

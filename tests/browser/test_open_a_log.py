@@ -72,7 +72,7 @@ def test_a_folder_is_sent_with_its_sessions(server, page, tmp_path):
     assert sorted(files) == ["a.xplane.pb", "b.xplane.pb"]
 
 
-def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_path, shots):
+def test_a_log_of_another_tool_or_too_large_is_one_sentence_on_the_page(server, page, tmp_path, shots):
     log = tmp_path / "worker0.pt.trace.json.gz"
     log.write_bytes(gzip.compress(b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X"}]}'))
     visit(page, server.url + "/open")
@@ -85,10 +85,6 @@ def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_pat
     page.get_by_role("button", name="Discard").click()
     expect(page.get_by_text("PyTorch")).to_have_count(0)
     assert log.name not in runs(server)
-
-
-def test_too_large_is_said_in_place(server, page, tmp_path):
-    visit(page, server.url + "/open")
     page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 3_000_000_000))
     expect(page.get_by_role("status").get_by_text("exceeds the upload limit of 2.05 GB")).to_be_visible()
 

@@ -50,8 +50,11 @@ def test_the_tab_fits_and_answers_at_once(server, made, page, shots, scheme, wid
     assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
 
 
-def test_a_prediction_is_raced(server, made, page):
-    visit(page, f"{server.url}/run?run={made.id}&section=What+if")
+def test_the_verdicts_button_brings_the_changes_into_view_and_a_prediction_is_raced(server, made, page):
+    visit(page, f"{server.url}/run?run={made.id}")
+    page.locator(".st-key-try-suggestions button").click()
+    expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true")
+    page.wait_for_function("document.querySelector('.st-key-sections').getBoundingClientRect().top < 120")
     page.get_by_role("slider", name="Parallel calls of map").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
@@ -61,10 +64,3 @@ def test_a_prediction_is_raced(server, made, page):
     race = run_id_of(page.url)
     cancel(server.store.folder(race))
     wait_for_state(server, race, RunState.CANCELLED)
-
-
-def test_the_verdicts_button_brings_the_changes_into_view(server, made, page):
-    visit(page, f"{server.url}/run?run={made.id}")
-    page.locator(".st-key-try-suggestions button").click()
-    expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true")
-    page.wait_for_function("document.querySelector('.st-key-sections').getBoundingClientRect().top < 120")

@@ -2,7 +2,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from pipeline_lab.statistics.schedule import draw_order, undisturbed_rounds
 
@@ -10,7 +9,7 @@ from pipeline_lab.statistics.schedule import draw_order, undisturbed_rounds
 def test_every_order_is_drawn_equally_often() -> None:
     drawn = Counter(draw_order(3, number, seed=1) for number in range(3000))
     assert len(drawn) == 6
-    assert stats.chisquare(list(drawn.values())).pvalue > 0.001
+    assert sum((times - 500) ** 2 / 500 for times in drawn.values()) < 20.5  # chi-square of 5 degrees: p > 0.001
 
 
 @pytest.mark.slow

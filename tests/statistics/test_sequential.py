@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.race.noise import NOISES
-from benchmarks.race.simulate import score_races
 from pipeline_lab.statistics.sequential import SequentialPlan, SequentialResult, sequential_ratio
 
 SMALL = SequentialPlan(max_pairs=12, first_look=6, look_every=3, paths=500)
@@ -99,12 +98,16 @@ def test_a_factor_on_one_arm_is_a_factor_on_the_answer(log_ratios: np.ndarray, f
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 def test_equal_arms_are_seldom_called_different_however_the_machine_varies(noise: object) -> None:
+    from benchmarks.race.simulate import score_races  # and scipy.stats, which every process that collects would load
+
     score = score_races(noise, 1.0, races=40, plan=SMALL, seed=3)  # type: ignore[arg-type]
     assert score.called_different <= 7 / 40  # more than 7 of 40 happen once in 5,000 tries at 5 %
 
 
 @pytest.mark.slow
 def test_a_planted_difference_is_found_on_a_quiet_machine() -> None:
+    from benchmarks.race.simulate import score_races
+
     quiet = next(noise for noise in NOISES if noise.name == "quiet")
     score = score_races(quiet, 1.2, races=20, plan=SequentialPlan(paths=1000), seed=3)
     assert (score.called_different, score.wrong_way) == (1.0, 0.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.trace.plausible import MARGIN_NS, leave_out_impossible
-from tests.conftest import SMALL_TRACE
+from tests.support.going_ahead import SMALL_TRACE
 from tests.support.traces import host, line, trace
 from tests.support.xspace import XSpace
 

@@ -53,7 +53,7 @@ ds = tf.data.Dataset.from_generator(rows, output_signature=signature).batch(8)
 """ + LOOP  # fmt: skip
 
 SHARED_GENERATOR = HEAD + """
-numbers = iter(range(10_000))  # each epoch goes on where the last one ended
+numbers = iter(range(1_000))  # each epoch goes on where the last one ended
 
 
 def following():
