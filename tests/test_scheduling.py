@@ -1,7 +1,12 @@
 """Tests that share something costly run in one process, and those that may take long do not run last."""
 
+import fcntl
+import threading
+from pathlib import Path
+
 import pytest
 
+from tests.support.going_ahead import FIRST, LOCK, wait_for_first
 from tests.support.scheduling import WORKERS, find_group
 
 SHARED = {"server": "app", "browser": "app", **WORKERS}
@@ -28,3 +33,19 @@ def test_long_tests_come_first(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\ndef test_short(): ...\n@pytest.mark.slow\ndef test_long(): ...\n")
     result = pytester.runpytest_inprocess("-v", "-p", "no:randomly")
     result.stdout.fnmatch_lines(["*test_long PASSED*", "*test_short PASSED*"])
+
+
+def test_the_others_wait_until_the_first_process_has_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCK, str(tmp_path / "lock"))
+    other = threading.Thread(target=wait_for_first)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", FIRST)
+        wait_for_first()
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+    other.join()
+    (tmp_path / "lock").unlink()
+    wait_for_first()
