@@ -2,7 +2,7 @@
 
     python -m benchmarks.sessions --sessions 50 --seconds 60
 
-The visitors speak Streamlit's own protocol, as its page in a browser does: they refresh what refreshes itself, and each of
+The run grows by a hundred steps a second and has some profile windows. The visitors speak Streamlit's own protocol, as its page in a browser does: they refresh what refreshes itself, and each of
 them makes the page anew now and then, which is what a click comes to. Nothing is drawn, so that the figures are the app's.
 """
 
@@ -12,8 +12,10 @@ import random
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,12 +29,17 @@ from websockets.exceptions import ConnectionClosed
 
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_tables import STEPS as STEPS_TABLE
+from pipeline_lab.runs.run_tables import TableWriter
 from tests.browser.conftest import Server, serve
-from tests.support.run_folders import make_run
+from tests.support.long_run import CAPTURE
+from tests.support.run_folders import START_NS, STEP_NS, WAIT_NS, make_run
 
 BUDGET_S = 1.0
 BETWEEN_CLICKS_S = 10.0
 STEPS = 2000
+WINDOWS = 3
+GROWS_S, STEPS_A_TIME = 0.5, 50
 
 
 @dataclass
@@ -127,6 +134,34 @@ async def visit(server: Server, run: RunFolder, count: int, seconds: float) -> l
     return visitors
 
 
+@contextmanager
+def growing(run: RunFolder) -> Iterator[None]:
+    """Let a run record windows, then step after step until the block ends."""
+    for number in range(WINDOWS):
+        path = run.window(f"window-{number}") / "trainer.xplane.pb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(CAPTURE.read_bytes())
+    ends = threading.Event()
+
+    def grow() -> None:
+        table, step = TableWriter(run.steps, STEPS_TABLE), 0
+        while not ends.wait(GROWS_S if step else 0.0):
+            for _ in range(STEPS_A_TIME if step else STEPS):
+                begun_ns = START_NS + step * STEP_NS
+                table.append(step, step < 5, begun_ns, WAIT_NS, begun_ns + STEP_NS, 1.0, 0.5, -1, 900_000_000, 0)
+                step += 1
+            table.flush()
+        table.close()
+
+    worker = threading.Thread(target=grow)
+    worker.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        worker.join()
+
+
 def rss_mb(server: psutil.Process) -> float:
     return float(server.memory_info().rss) / 1e6
 
@@ -140,10 +175,12 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory() as name,
         serve(Path(name), PIPELINE_LAB_WORKER=f"{sys.executable} -c pass") as server,
+        ExitStack() as inside,
     ):
         run = make_run(server.store, state=RunState.RUNNING, steps=STEPS)
         process = next(each for each in psutil.Process().children() if "streamlit" in " ".join(each.cmdline()))
-        asyncio.run(visit(server, run, 1, 5.0))
+        inside.enter_context(growing(run))
+        asyncio.run(visit(server, run, 1, 10.0))
         before_mb, cpu_s = rss_mb(process), sum(process.cpu_times()[:2])
         visitors = asyncio.run(visit(server, run, options.sessions, options.seconds))
         took_s = sum(process.cpu_times()[:2]) - cpu_s

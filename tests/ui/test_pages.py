@@ -10,7 +10,8 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import update_record
-from pipeline_lab.ui.shared import cache
+from pipeline_lab.ui.run import live
+from pipeline_lab.ui.shared import cache, one_look
 from tests.support.run_folders import make_run, set_state
 from tests.ui.conftest import charts, said, texts
 
@@ -302,6 +303,16 @@ def test_a_working_run_shows_its_progress_and_can_be_stopped(open_page, run_stor
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
     assert app.button(key="cancel-asked").disabled
+
+
+def test_visitors_of_a_working_run_share_its_charts(open_page, run_store, monkeypatch):
+    monkeypatch.setattr(one_look, "KEPT_S", float("inf"))
+    drawn = []
+    monkeypatch.setattr(live, "draw_chart", lambda *one, draw=live.draw_chart: drawn.append(one) or draw(*one))
+    folder = make_run(run_store, state=RunState.RUNNING, steps=60)
+    shown = [charts(open_page("run", run=folder.id)) for _ in range(3)]
+    assert len(shown[0]) == len(drawn) == 2
+    assert shown[1:] == shown[:-1]
 
 
 def test_a_queued_run_says_that_it_waits(open_page, run_store):

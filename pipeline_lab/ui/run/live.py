@@ -4,9 +4,9 @@ Everything comes from the run folder, once a second, so a reload or a second bro
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -18,7 +18,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.job_charts import step_time
 from pipeline_lab.figures.stall_charts import stall_over_time
-from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
@@ -40,14 +39,13 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.ui.run import verdict_view
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.shared import analyses, cache, state
-from pipeline_lab.ui.shared.chart import show_chart
+from pipeline_lab.ui.shared.chart import DrawnChart, draw_chart, show_drawn
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look
 from pipeline_lab.ui.shared.text import escape, prose, sentence
 from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.units import NS_PER_S, format_count, format_duration, keep_together
 
 POLL_S = 1.0
-REDRAW_S = 3.0
-"""Charts refresh less often than progress, because their steps are read and summarized each time."""
 SO_FAR = ("device-timeline", "idle-by-cause")
 """Charts of the windows of a job in progress."""
 _CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
@@ -127,23 +125,43 @@ def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
     return f"{progress.text} · {progress.windows} profile {'window' if progress.windows == 1 else 'windows'} on disk"
 
 
+@dataclass(frozen=True)
+class _SoFar:
+    """What a run in progress shows below its progress.
+
+    Attributes:
+        is_begun: Whether there is something to analyze.
+        said: One sentence.
+        charts: In order.
+        diagnosis: Of its windows, where they are all there is.
+    """
+
+    is_begun: bool
+    said: str
+    charts: tuple[DrawnChart, ...]
+    diagnosis: Diagnosis | None
+
+
 @st.fragment(run_every=REDRAW_S)
 def _show_charts_so_far(folder: RunFolder) -> None:
-    job = analyses.live_steps(folder)
+    so_far = look(folder, "charts", partial(_draw_so_far, folder))
+    if so_far.is_begun:
+        analyses.start_live_analysis(folder)
+    st.caption(so_far.said)
+    if so_far.diagnosis is not None:
+        verdict_view.show_verdict(so_far.diagnosis)
+        verdict_view.show_metrics(so_far.diagnosis)
+    for chart in so_far.charts:
+        show_drawn(chart)
+
+
+def _draw_so_far(folder: RunFolder) -> _SoFar:
+    job, diagnosis = analyses.live_steps(folder), analyses.saved(folder)
+    gaps = [] if diagnosis is None else list(_draw_gaps(diagnosis))
     if job is None:
-        st.caption(_without_steps(folder))
-    else:
-        _show_steps(job)
-    if job is None and not folder.windows():
-        return
-    analyses.start_live_analysis(folder)
-    diagnosis = analyses.saved(folder)
-    if diagnosis is None:
-        return
-    if job is None:  # the windows are all there is
-        verdict_view.show_verdict(diagnosis)
-        verdict_view.show_metrics(diagnosis)
-    _show_gaps(diagnosis)
+        return _SoFar(bool(folder.windows()), _without_steps(folder), tuple(gaps), diagnosis)
+    said = f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far."
+    return _SoFar(True, keep_together(said), (*_draw_steps(job), *gaps), None)
 
 
 def _without_steps(folder: RunFolder) -> str:
@@ -155,23 +173,21 @@ def _without_steps(folder: RunFolder) -> str:
     return "This job's steps are not timed individually; these are the results of its profile windows so far."
 
 
-def _show_steps(job: JobSteps) -> None:
-    said = f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far."
-    st.caption(keep_together(said))
+def _draw_steps(job: JobSteps) -> Iterator[DrawnChart]:
     for figure, name, description in (
         (stall_over_time(job), "live-stalls", "Wait of each step so far."),
         (step_time(job), "live-steps", "Time of each step so far."),
     ):
-        show_live_chart(figure, name, description)
+        yield draw_live_chart(figure, name, description)
 
 
-def _show_gaps(diagnosis: Diagnosis) -> None:
-    """Show what the windows analyzed so far say about the device."""
+def _draw_gaps(diagnosis: Diagnosis) -> Iterator[DrawnChart]:
+    """Draw what the windows analyzed so far say about the device."""
     for name in SO_FAR:
         chart = find_chart(name)
         drawing = chart.draw(diagnosis)
         if not isinstance(drawing, Unavailable):
-            show_live_chart(drawing, f"live-{chart.name}", chart.description)
+            yield draw_live_chart(drawing, f"live-{chart.name}", chart.description)
 
 
 def _cancel(folder: RunFolder) -> None:
@@ -180,18 +196,9 @@ def _cancel(folder: RunFolder) -> None:
         cancel(folder)
 
 
-def show_live_chart(figure: go.Figure, name: str, description: str) -> None:
-    """Show a figure with its heading inside; the next one of that name takes its place."""
-    show_chart(figure, name, f"{figure.layout.title.text}. {description}")
-
-
-def show_live_picture(picture: Picture) -> None:
-    """Show a report's picture, or why there is none."""
-    drawing = picture.draw("light")
-    if isinstance(drawing, go.Figure):
-        show_live_chart(drawing, picture.name, picture.description)
-    else:
-        st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
+def draw_live_chart(figure: go.Figure, name: str, description: str) -> DrawnChart:
+    """Draw a figure with its heading inside."""
+    return draw_chart(figure, name, f"{figure.layout.title.text}. {description}")
 
 
 class _Followed:

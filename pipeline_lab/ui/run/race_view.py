@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.figures.chart_list import RACED_STEPS
 from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.options.race_options import AnyRace, read_recorded_race
@@ -20,6 +20,8 @@ from pipeline_lab.runs.run_tables import BLOCKS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports
+from pipeline_lab.ui.shared.chart import DrawnChart, show_drawn
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look
 from pipeline_lab.ui.shared.text import escape, prose
 
 
@@ -59,16 +61,33 @@ def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
     return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
 
 
-@st.fragment(run_every=live.REDRAW_S)
+@st.fragment(run_every=REDRAW_S)
 def _show_standing(folder: RunFolder, options: AnyRace) -> None:
     if alike := describe_alike(options):
         st.caption(escape(alike))
-    events = _race_events(folder)
-    if not events:
+    standing = look(folder, "standing", partial(_draw_standing, folder, options))
+    if standing is None:
         st.caption("The first round starts when every arm has warmed up.")
         return
-    live.show_live_picture(_closing(folder, events, options))
-    st.markdown(contents.write_table(standing_table(events[-1], options, _rounds(folder, options))))
+    drawing, table = standing
+    if isinstance(drawing, Unavailable):
+        st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
+    else:
+        show_drawn(drawing)
+    st.markdown(table)
+
+
+def _draw_standing(folder: RunFolder, options: AnyRace) -> tuple[DrawnChart | Unavailable, str] | None:
+    """Return the chart and the table of a race under way; None before its first round."""
+    events = _race_events(folder)
+    if not events:
+        return None
+    picture = _closing(folder, events, options)
+    figure = picture.draw("light")
+    drawing = (
+        figure if isinstance(figure, Unavailable) else live.draw_live_chart(figure, picture.name, picture.description)
+    )
+    return drawing, contents.write_table(standing_table(events[-1], options, _rounds(folder, options)))
 
 
 def _closing(folder: RunFolder, events: list[RaceEvent], options: AnyRace) -> Picture:

@@ -1,5 +1,6 @@
 """A search on the run page: what was tried so far, then the winner and how it was found."""
 
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -11,7 +12,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Raced
-from pipeline_lab.tuning.opened_search import read_search
+from pipeline_lab.tuning.opened_search import AnyTuning, read_search
 from pipeline_lab.tuning.script.script_result import ScriptTuning, read_fix, write_fix_command
 from pipeline_lab.tuning.search_launch import resume_tune
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning, describe_step
@@ -19,6 +20,8 @@ from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, reports, state
+from pipeline_lab.ui.shared.chart import DrawnChart, show_drawn
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import NS_PER_S, format_duration, keep_together
 
@@ -73,22 +76,30 @@ def fixes_of(store: RunStore, run_id: str) -> list[str]:
     return [search for search, fix in fixes if fix is not None and Path(fix.run).name == run_id]
 
 
-@st.fragment(run_every=live.REDRAW_S)
+@st.fragment(run_every=REDRAW_S)
 def _show_so_far(folder: RunFolder) -> None:
-    found = read_search(folder)
+    found, charts = look(folder, "search", partial(_draw_so_far, folder))
     spent, budget = (format_duration(seconds * NS_PER_S) for seconds in (found.spent_s, found.rules.budget_s))
     st.caption(keep_together(f"{spent} of {budget} spent on {len(found.trials)} runs and races."))
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
     if under_way and st.button("Open the current measurement", key="tune-watch"):
         links.open_run(under_way[-1])
-    for chart in TUNE_CHARTS:
-        drawing = chart.draw(found)
-        if chart.name in SO_FAR and not isinstance(drawing, Unavailable):
-            live.show_live_chart(drawing, chart.name, chart.description)
+    for chart in charts:
+        show_drawn(chart)
     if not any(isinstance(step, Raced) for step in found.steps):
         st.caption("The charts begin with the first race.")
     for step in reversed(found.steps):
         st.markdown(f"- {escape(describe_step(step))}")
+
+
+def _draw_so_far(folder: RunFolder) -> tuple[AnyTuning, list[DrawnChart]]:
+    found = read_search(folder)
+    drawings = [(chart, chart.draw(found)) for chart in TUNE_CHARTS if chart.name in SO_FAR]
+    return found, [
+        live.draw_live_chart(drawing, chart.name, chart.description)
+        for chart, drawing in drawings
+        if not isinstance(drawing, Unavailable)
+    ]
 
 
 def _show_command(found: Tuning) -> None:

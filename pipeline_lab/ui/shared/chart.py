@@ -5,6 +5,7 @@ Streamlit's own chart is drawn three times before it rests, by a library three t
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -33,26 +34,45 @@ _chart = st.components.v2.component(
 )
 
 
+@dataclass(frozen=True)
+class DrawnChart:
+    """A figure as the browser takes it; building one takes some tens of ms, showing it again none.
+
+    Attributes:
+        name: Tells the charts of a page apart.
+        figure: The figure as JSON.
+        description: For those who cannot see it.
+        height: Of the figure, in pixels.
+    """
+
+    name: str
+    figure: str
+    description: str
+    height: float
+
+
+def draw_chart(figure: go.Figure, name: str, description: str) -> DrawnChart:
+    """Make a figure ready for any number of pages; the arguments are those of :func:`show_chart`."""
+    return DrawnChart(name, figure.to_json(), description, figure.layout.height)
+
+
 def show_chart(
     figure: go.Figure, name: str, description: str, on_click: Callable[[int, int], None] | None = None
-) -> None:
-    """Show a figure; see :func:`show_written`."""
-    show_written(figure.to_json(), figure.layout.height, name, description, on_click)
-
-
-def show_written(
-    figure: str, height: float, name: str, description: str, on_click: Callable[[int, int], None] | None = None
 ) -> None:
     """Show a figure; the next one of that name takes its place.
 
     Args:
-        figure: What to draw, as JSON, in the colors of light charts; on a dark page the browser takes those of dark ones.
-        height: Of it, pixels.
+        figure: What to draw, in the colors of light charts; on a dark page the browser takes those of dark ones.
         name: Tells the charts of a page apart.
         description: For those who cannot see it.
         on_click: Called with the number of the trace and of the mark that were clicked, before the page is built again.
     """
-    key = f"chart-{name}"
+    show_drawn(draw_chart(figure, name, description), on_click)
+
+
+def show_drawn(chart: DrawnChart, on_click: Callable[[int, int], None] | None = None) -> None:
+    """Show a chart as :func:`show_chart` does."""
+    key = f"chart-{chart.name}"
 
     def tell() -> None:
         clicked = getattr(state.widget_value(key), "clicked", None)
@@ -62,9 +82,9 @@ def show_written(
     _chart(
         key=key,
         data={
-            "figure": figure,
-            "description": description,
-            "height": height,
+            "figure": chart.figure,
+            "description": chart.description,
+            "height": chart.height,
             "config": CONFIG,
             "library": DRAWING_LIBRARY,
         },

@@ -12,7 +12,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import take_heading
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
-from pipeline_lab.ui.shared.chart import show_chart, show_written
+from pipeline_lab.ui.shared.chart import DrawnChart, show_chart, show_drawn
 from pipeline_lab.ui.shared.glossary import define
 from pipeline_lab.ui.shared.text import escape, prose, sentence
 from pipeline_lab.units import NO_BREAK_SPACE
@@ -132,7 +132,8 @@ def show_picture(picture: Picture) -> None:
         st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
     else:
         _write(drawing.title, drawing.caption, drawing.notes)
-        show_written(drawing.figure, drawing.height, picture.name, f"{drawing.title}. {picture.description}")
+        description = f"{drawing.title}. {picture.description}"
+        show_drawn(DrawnChart(picture.name, drawing.figure, description, drawing.height))
 
 
 class _Drawn(NamedTuple):

@@ -13,13 +13,13 @@ from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.chart import PAGE_THEME
+from pipeline_lab.ui.shared.one_look import REDRAW_S
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
 from pipeline_lab.units import format_count, format_duration, keep_together
 
 POLL_S = 0.5
-REDRAW_S = 3.0
 SCRIPTS = ("timeline", "time_axis", "gestures", "panels", "paint", "minimap")
 """The canvas' code, put together in this order."""
 _attempts = Attempts()
