@@ -2,8 +2,9 @@
 
     python -m benchmarks.sessions --sessions 50 --seconds 60
 
-The run grows by a hundred steps a second and has some profile windows. The visitors speak Streamlit's own protocol, as its page in a browser does: they refresh what refreshes itself, and each of
-them makes the page anew now and then, which is what a click comes to. Nothing is drawn, so that the figures are the app's.
+The run grows by a hundred steps a second and has some profile windows. The visitors speak Streamlit's own protocol, as its
+page in a browser does: they refresh what refreshes itself, and each of them makes the page again now and then, which is
+what a click comes to. Nothing is drawn, so that the figures are the app's.
 """
 
 import argparse

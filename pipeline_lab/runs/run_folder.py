@@ -140,9 +140,10 @@ def read_record_in(folder: str) -> RunRecord:
 @lru_cache(maxsize=100_000)
 def _parse_record(path: str, _version: tuple[int, int, int]) -> RunRecord:
     """Read a record again only when its file changes, so that long lists of runs open at once."""
-    file = Path(path)
-    name = file.parent.name  # also for a run that was copied or renamed by hand
-    return RunRecord.from_json(file.read_text(encoding="utf-8"), name)
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123  (no path is made)
+        text = file.read()
+    name = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  also for a run that was copied or renamed by hand
+    return RunRecord.from_json(text, name)
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:

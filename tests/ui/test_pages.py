@@ -8,9 +8,10 @@ import pytest
 from pipeline_lab.options.presets import PRESET_GROUPS, PRESETS, find_preset
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_folder import update_record
 from pipeline_lab.ui.run import live
+from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.shared import cache, one_look
 from tests.support.run_folders import make_run, set_state
 from tests.ui.conftest import charts, said, texts
@@ -315,6 +316,20 @@ def test_visitors_of_a_working_run_share_its_charts(open_page, run_store, monkey
     assert shown[1:] == shown[:-1]
 
 
+def test_pages_of_a_working_run_refresh_slower_the_more_there_are(open_page, run_store, monkeypatch):
+    folder, intervals = make_run(run_store, state=RunState.RUNNING, steps=60), []
+    fragment = live.st.fragment
+    monkeypatch.setattr(
+        live.st,
+        "fragment",
+        lambda show, *, run_every: intervals.append(run_every) or fragment(show, run_every=run_every),
+    )
+    for pages in (1, 50):
+        monkeypatch.setattr(one_look, "open_pages", lambda pages=pages: pages)
+        assert not open_page("run", run=folder.id).exception
+    assert intervals == [1.0, 3.0, 5.0, 15.0]
+
+
 def test_a_queued_run_says_that_it_waits(open_page, run_store):
     folder = make_run(run_store)
     set_state(folder, RunState.QUEUED)
@@ -366,3 +381,16 @@ def test_an_empty_number_says_what_it_means(open_page):
     meanings = {one.label: one.placeholder for one in app.number_input}
     assert meanings["Checkpoint every … steps"] == "never"
     assert meanings["Private thread pool"] == "automatic"
+
+
+def test_the_store_is_read_before_anybody_opens_its_list(open_page, run_store, monkeypatch):
+    for _ in range(3):
+        make_run(run_store)
+    server._prepare()
+    read = []
+    monkeypatch.setattr(RunRecord, "from_json", lambda *one: read.append(one))
+    monkeypatch.setattr(cache, "read_table", lambda *one: read.append(one))
+    app = open_page("runs")
+    assert not app.exception
+    assert "3 runs in" in texts(app)
+    assert not read

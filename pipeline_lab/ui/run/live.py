@@ -40,7 +40,7 @@ from pipeline_lab.ui.run import verdict_view
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.shared import analyses, cache, state
 from pipeline_lab.ui.shared.chart import DrawnChart, draw_chart, show_drawn
-from pipeline_lab.ui.shared.one_look import REDRAW_S, look
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look, paced
 from pipeline_lab.ui.shared.text import escape, prose, sentence
 from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.units import NS_PER_S, format_count, format_duration, keep_together
@@ -82,13 +82,15 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
         shown: The state that the rest of the page shows; the page reruns when it changes.
     """
     show_progress(folder, shown)
-    _show_charts_so_far(folder)
-    timeline.show_so_far(folder)
+    st.fragment(_show_so_far, run_every=paced(REDRAW_S))(folder)
 
 
-@st.fragment(run_every=POLL_S)
 def show_progress(folder: RunFolder, shown: RunState) -> None:
     """Show progress and a way to stop the run; rerun the page when its state is no longer ``shown``."""
+    st.fragment(_show_progress, run_every=paced(POLL_S))(folder, shown)
+
+
+def _show_progress(folder: RunFolder, shown: RunState) -> None:
     st.html(_CALM)
     record = read_record(folder)
     if not record.status.state.is_live:
@@ -142,8 +144,7 @@ class _SoFar:
     diagnosis: Diagnosis | None
 
 
-@st.fragment(run_every=REDRAW_S)
-def _show_charts_so_far(folder: RunFolder) -> None:
+def _show_so_far(folder: RunFolder) -> None:
     so_far = look(folder, "charts", partial(_draw_so_far, folder))
     if so_far.is_begun:
         analyses.start_live_analysis(folder)
@@ -153,6 +154,7 @@ def _show_charts_so_far(folder: RunFolder) -> None:
         verdict_view.show_metrics(so_far.diagnosis)
     for chart in so_far.charts:
         show_drawn(chart)
+    timeline.show_so_far(folder)
 
 
 def _draw_so_far(folder: RunFolder) -> _SoFar:

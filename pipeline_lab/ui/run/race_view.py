@@ -21,7 +21,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports
 from pipeline_lab.ui.shared.chart import DrawnChart, show_drawn
-from pipeline_lab.ui.shared.one_look import REDRAW_S, look
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look, paced
 from pipeline_lab.ui.shared.text import escape, prose
 
 
@@ -29,7 +29,8 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a race in whatever state it is."""
     if record.status.state.is_live:
         live.show_progress(folder, record.status.state)
-        _show_standing(folder, read_recorded_race(record.options or {}))
+        standing = st.fragment(_show_standing, run_every=paced(REDRAW_S))
+        standing(folder, read_recorded_race(record.options or {}))
         return
     live.show_ending(record, folder)
     unread = _unread_window(record, folder)
@@ -61,7 +62,6 @@ def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
     return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
 
 
-@st.fragment(run_every=REDRAW_S)
 def _show_standing(folder: RunFolder, options: AnyRace) -> None:
     if alike := describe_alike(options):
         st.caption(escape(alike))

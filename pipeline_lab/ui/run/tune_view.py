@@ -21,7 +21,7 @@ from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, reports, state
 from pipeline_lab.ui.shared.chart import DrawnChart, show_drawn
-from pipeline_lab.ui.shared.one_look import REDRAW_S, look
+from pipeline_lab.ui.shared.one_look import REDRAW_S, look, paced
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import NS_PER_S, format_duration, keep_together
 
@@ -33,7 +33,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a search in whatever state it is."""
     if record.status.state.is_live:
         live.show_progress(folder, record.status.state)
-        _show_so_far(folder)
+        st.fragment(_show_so_far, run_every=paced(REDRAW_S))(folder)
         return
     live.show_ending(record, folder)
     found, content = read_search(folder), reports.open_content(store, [folder])
@@ -76,7 +76,6 @@ def fixes_of(store: RunStore, run_id: str) -> list[str]:
     return [search for search, fix in fixes if fix is not None and Path(fix.run).name == run_id]
 
 
-@st.fragment(run_every=REDRAW_S)
 def _show_so_far(folder: RunFolder) -> None:
     found, charts = look(folder, "search", partial(_draw_so_far, folder))
     spent, budget = (format_duration(seconds * NS_PER_S) for seconds in (found.spent_s, found.rules.budget_s))

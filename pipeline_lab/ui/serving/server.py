@@ -128,6 +128,8 @@ def _prepare() -> None:
         with contextlib.suppress(PipelineLabError, OSError):  # the next start tries again
             uploads.discard_stale()
     _ask_for_spare()
+    with contextlib.suppress(PipelineLabError, OSError):  # the page says what is wrong
+        import_module("pipeline_lab.ui.shared.cache").read_ahead()
 
 
 def _ask_for_spare() -> None:

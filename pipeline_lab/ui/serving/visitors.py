@@ -12,7 +12,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -53,7 +53,26 @@ class KnownVisitors:
         answer: ASGIApp = self._app
         if scope["type"] in ("http", "websocket") and scope["path"] != HEALTH and not _is_known(scope):
             answer = _receive_token(scope) or _refuse(scope)
-        await answer(scope, receive, send)
+        with _open_page(scope) if scope["type"] == "websocket" else nullcontext():
+            await answer(scope, receive, send)
+
+
+_pages: set[int] = set()
+"""The connections of open pages, each of which has one."""
+
+
+@contextmanager
+def _open_page(scope: Scope) -> Iterator[None]:
+    _pages.add(id(scope))
+    try:
+        yield
+    finally:
+        _pages.discard(id(scope))
+
+
+def open_pages() -> int:
+    """Return how many pages are open in browsers."""
+    return len(_pages)
 
 
 def _is_known(scope: Scope) -> bool:

@@ -66,6 +66,13 @@ def fingerprint_file(path: Path) -> Fingerprint:
     return (found.st_size, found.st_mtime_ns)
 
 
+def read_ahead() -> None:
+    """Read the store as the list of runs shows it first, so that nobody who opens a page waits for thousands of records."""
+    opened = store()
+    newest = opened.runs()[:FIRST_ROWS]
+    summaries([opened.folder(record.id) for record in newest])
+
+
 def summary(folder: RunFolder) -> RunSummary:
     """Return step time and wait share: from the steps table where there is one, else from the saved diagnosis."""
     return summaries([folder])[0]

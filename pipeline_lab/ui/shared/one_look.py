@@ -1,4 +1,4 @@
-"""What all visitors of a run in progress see, made once for all of them and not once for each."""
+"""What all visitors of a run in progress see: made once for all of them, and looked at less often the more they are."""
 
 import threading
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.ui.serving.visitors import open_pages
 
 Seen = TypeVar("Seen")
 
@@ -15,19 +16,30 @@ REDRAW_S = 3.0
 """Charts refresh less often than progress, because what they show is read and summarized each time."""
 KEPT_S = REDRAW_S / 2
 """What was made is shown to others for so long; a page that refreshes alone always finds it older."""
+REST = 9
+"""It is kept n times as long as it took to make; the charts of a long job take seconds."""
+AT_FULL_PACE = 10
+"""Pages that refresh as often as one alone; each refresh costs some ms, whatever it shows."""
+
+
+def paced(every_s: float) -> float:
+    """Return how often a page refreshes that would do so every n seconds if it were alone."""
+    return every_s * max(1.0, open_pages() / AT_FULL_PACE)
 
 
 class _Look(Generic[Seen]):
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._made_s = float("-inf")
+        self._fresh_until_s = float("-inf")
         self._seen: Seen
 
     def take(self, make: Callable[[], Seen]) -> Seen:
         with self._guard:  # who comes meanwhile waits for the same result
-            if time.monotonic() - self._made_s >= KEPT_S:
+            begun_s = time.monotonic()
+            if begun_s >= self._fresh_until_s:
                 self._seen = make()
-                self._made_s = time.monotonic()
+                made_s = time.monotonic()
+                self._fresh_until_s = made_s + max(KEPT_S, REST * (made_s - begun_s))
             return self._seen
 
 

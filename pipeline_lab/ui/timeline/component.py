@@ -13,7 +13,6 @@ from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.chart import PAGE_THEME
-from pipeline_lab.ui.shared.one_look import REDRAW_S
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
@@ -46,7 +45,6 @@ def show(folder: RunFolder) -> None:
     _show_notes(index)
 
 
-@st.fragment(run_every=REDRAW_S)
 def show_so_far(folder: RunFolder) -> None:
     """Show the timeline of the windows of a run in progress, as far as they are indexed."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis

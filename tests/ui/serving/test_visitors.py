@@ -7,10 +7,31 @@ from typing import Any
 import pytest
 
 from pipeline_lab.ui.serving import visitors
-from pipeline_lab.ui.serving.visitors import ACCOUNTS_VARIABLE, HEALTH, TOKEN_VARIABLE, KnownVisitors, account_of_peer
+from pipeline_lab.ui.serving.visitors import (
+    ACCOUNTS_VARIABLE,
+    HEALTH,
+    TOKEN_VARIABLE,
+    KnownVisitors,
+    account_of_peer,
+    open_pages,
+)
 from tests.support.asgi import finish
 
 OTHER = os.getuid() + 1
+
+
+@pytest.mark.parametrize(("kind", "pages"), [("http", 0), ("websocket", 1)])
+def test_pages_count_while_they_are_open(monkeypatch: pytest.MonkeyPatch, kind: str, pages: int) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "")
+    counted: list[int] = []
+
+    async def app(*_: object) -> None:
+        counted.append(open_pages())
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        finish(KnownVisitors(app)({"type": kind, "path": "/"}, None, None))
+    assert (counted, open_pages()) == ([pages], 0)
 
 
 def visit(path: str = "/", *, client: str = "127.0.0.1", query: str = "", cookie: str = "", kind: str = "http") -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared import one_look
-from pipeline_lab.ui.shared.one_look import KEPT_S, look
+from pipeline_lab.ui.shared.one_look import AT_FULL_PACE, KEPT_S, REST, look, paced
 
 VISITORS = 8
 
@@ -62,3 +62,25 @@ def test_what_could_not_be_made_is_tried_again(tmp_path):
         except OSError:
             continue
     assert seen == 1
+
+
+def test_what_takes_long_to_make_is_kept_longer(tmp_path, now_s):
+    made = []
+
+    def make():
+        made.append(1)
+        now_s[0] += KEPT_S
+        return len(made)
+
+    assert look(RunFolder(tmp_path), "charts", make) == 1
+    now_s[0] += (REST - 1) * KEPT_S
+    assert look(RunFolder(tmp_path), "charts", make) == 1
+    now_s[0] += KEPT_S
+    assert look(RunFolder(tmp_path), "charts", make) == 2
+
+
+@pytest.mark.parametrize("pages", [0, 1, AT_FULL_PACE, 5 * AT_FULL_PACE])
+def test_many_pages_together_refresh_no_oftener_than_a_few(monkeypatch, pages):
+    monkeypatch.setattr(one_look, "open_pages", lambda: pages)
+    assert pages / paced(1.0) <= AT_FULL_PACE
+    assert paced(1.0) == 1.0 or pages > AT_FULL_PACE
