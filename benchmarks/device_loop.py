@@ -233,7 +233,7 @@ def _batches(on_device: bool = False) -> Any:
     return batches.apply(tf.data.experimental.prefetch_to_device("/GPU:0", 2)) if on_device else batches.prefetch(2)
 
 
-class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
+class _Model(keras.Model):
     def __init__(self, trainer: OneProduct) -> None:
         super().__init__()
         self._product = trainer
@@ -244,7 +244,7 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
         return {"loss": loss, "accuracy": accuracy}
 
 
-class _Watched(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class _Watched(keras.callbacks.Callback):
     def __init__(self, watch: Stopwatch) -> None:
         super().__init__()
         self._watch = watch
@@ -258,7 +258,7 @@ class _Watched(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no 
         self._watch.after(batch)
 
 
-class _Paused(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class _Paused(keras.callbacks.Callback):
     def __init__(self, pause: Callable[[], None]) -> None:
         super().__init__()
         self._pause = pause

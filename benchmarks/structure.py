@@ -136,7 +136,7 @@ def _repeated(names: Iterator[str]) -> list[str]:
 
 
 def _classes(paths: object) -> Iterator[str]:
-    for path in paths:  # type: ignore[attr-defined]
+    for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield node.name

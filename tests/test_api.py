@@ -149,10 +149,10 @@ def test_what_holds_several_runs_is_refused_in_one_sentence(tmp_path: Path) -> N
     [
         lambda: race("baseline"),
         lambda: race(),
-        lambda: race("baseline", "optimised", pairs="many"),  # type: ignore[arg-type]
+        lambda: race("baseline", "optimised", pairs="many"),
         lambda: compare("sample-baseline"),
         lambda: tune("baseline", budget_s=-1),
-        lambda: tune("baseline", only=4),  # type: ignore[arg-type]
+        lambda: tune("baseline", only=4),
         lambda: run("no-such-preset"),
         lambda: analyze("no-such-run"),
         lambda: analyze("sample-baseline-2", store="/no/such/folder"),

@@ -206,7 +206,7 @@ def main() -> None:
 
 
 def train_by_fit(course: Course, windows: ProfileWindows | None) -> None:
-    class Steps(keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
+    class Steps(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             del batch, logs
             course.before()
@@ -233,7 +233,7 @@ def train_by_loop(course: Course, windows: ProfileWindows | None) -> None:
     model, optimizer = make_model(), keras.optimizers.Adam()
     optimizer.build(model.trainable_variables)
 
-    @tf.function  # type: ignore[untyped-decorator]  # TensorFlow ships no types
+    @tf.function
     def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=True))

@@ -45,10 +45,10 @@ def _print_scores(name: str, known: Sequence[Outcome]) -> tuple[float, float]:
         return np.inf, np.inf
     errors = [error_percent(outcome) for outcome in known]
     median, p90 = float(np.median(errors)), float(np.percentile(errors, 90))
-    noise = [50.0 * (outcome.high - outcome.low) / outcome.ratio for outcome in known]  # type: ignore[operator]  # known
+    noise = [50.0 * (outcome.high - outcome.low) / outcome.ratio for outcome in known]
     rank = stats.spearmanr([outcome.predicted for outcome in known], [outcome.ratio for outcome in known]).statistic
-    plain = np.median([100 * abs(np.log(outcome.predicted / outcome.ratio)) for outcome in known])  # type: ignore[operator]
-    sign = np.mean([(outcome.predicted < 1) == (outcome.ratio < 1) for outcome in known])  # type: ignore[operator]
+    plain = np.median([100 * abs(np.log(outcome.predicted / outcome.ratio)) for outcome in known])
+    sign = np.mean([(outcome.predicted < 1) == (outcome.ratio < 1) for outcome in known])
     print(
         f"{name}: {len(known)} changes; beyond the interval median {median:.1f} %, 90th percentile {p90:.1f} %; noise floor "
         f"± {np.median(noise):.1f} %; plain median {plain:.1f} %; rank correlation {rank:.2f}; right direction {100 * sign:.0f} %"

@@ -124,7 +124,7 @@ def mirrored_without_markers(folder: str) -> Taken:
     return mirrored(folder, marked=False)
 
 
-class Window(tf.keras.callbacks.Callback):  # type: ignore[misc]
+class Window(tf.keras.callbacks.Callback):
     """Count the steps that the model takes in a window of executions, and profile it without markers if asked to.
 
     Args:

@@ -19,8 +19,8 @@ from pipeline_lab.figures.panels import Panel, draw_panels
 from pipeline_lab.figures.theme import (
     THEMES,
     Mode,
-    add_band,
     add_key,
+    add_medians,
     add_note,
     color,
     dots_or_line,
@@ -47,19 +47,8 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
         f"A typical step takes {format_duration(typical * NS_PER_MS)}; one in twenty takes more than "
         f"{format_duration(slow * NS_PER_MS)}.",
     )
-    if group_size(starts) > 1:
-        add_note(figure, f"Line: median of {group_size(starts)} neighboring steps; band: 5th to 95th percentile.")
-        low, high = (group_percentile(time_ms, starts, percent) for percent in (5, 95))
-        add_band(figure, step[starts], low, high, mode)
-    figure.add_scatter(
-        x=step[starts],
-        y=group_percentile(time_ms, starts, 50),
-        mode=dots_or_line(len(step)),
-        name="step time",
-        line={"color": color("busy", mode), "width": 1.6},
-        marker={"color": color("busy", mode), "size": 8},
-        hovertemplate="step %{x}: %{y:.3g} ms<extra></extra>",
-    )
+    shown = {"name": "step time", "hovertemplate": "step %{x}: %{y:.3g} ms<extra></extra>"}
+    add_medians(figure, step[starts], time_ms, starts, color("busy", mode), mode, "steps", **shown)
     _mark_profiled(figure, job, step, time_ms, mode)
     if not isinstance(outliers, Unavailable):
         _mark_outliers(figure, outliers, mode)

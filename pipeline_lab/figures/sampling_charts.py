@@ -18,7 +18,6 @@ from pipeline_lab.figures.aggregate import (
     IntArray,
     column,
     group_mean,
-    group_percentile,
     group_size,
     group_starts,
 )
@@ -26,11 +25,10 @@ from pipeline_lab.figures.theme import (
     FEW,
     THEMES,
     Mode,
-    add_band,
+    add_medians,
     add_note,
     caption_of,
     color,
-    dots_or_line,
     new_figure,
     say,
 )
@@ -317,19 +315,8 @@ def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
     step, elements = column(padding.table, "step"), column(padding.table, "elements")
     percent = 100 * column(padding.table, "padding") / np.maximum(elements, 1)
     starts = group_starts(len(step), LINE_POINTS)
-    if group_size(starts) > 1:
-        add_note(figure, f"Line: median of {group_size(starts)} neighboring batches; band: 5th to 95th percentile.")
-        low, high = (group_percentile(percent, starts, each) for each in (5, 95))
-        add_band(figure, step[starts], low, high, mode)
-    figure.add_scatter(
-        x=step[starts],
-        y=group_percentile(percent, starts, 50),
-        mode=dots_or_line(len(step)),
-        name="padding",
-        line={"color": color("busy", mode), "width": 1.6},
-        marker={"color": color("busy", mode), "size": 8},
-        hovertemplate="step %{x}: %{y:.3g} % padding<extra></extra>",
-    )
+    shown = {"name": "padding", "hovertemplate": "step %{x}: %{y:.3g} % padding<extra></extra>"}
+    add_medians(figure, step[starts], percent, starts, color("busy", mode), mode, "batches", **shown)
     say(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
     figure.update_yaxes(range=[0, 100])
     return figure

@@ -10,12 +10,11 @@ from pipeline_lab.figures.aggregate import (
     FloatArray,
     column,
     group_mean,
-    group_percentile,
     group_size,
     group_starts,
 )
 from pipeline_lab.figures.marks import event_places
-from pipeline_lab.figures.theme import FEW, THEMES, Mode, add_band, add_note, color, dots_or_line, new_figure, say
+from pipeline_lab.figures.theme import FEW, THEMES, Mode, add_medians, add_note, color, new_figure, say
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_count, format_duration, format_percent
 
 MAX_BARS = 300
@@ -75,20 +74,9 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
         if wait.any()
         else "No step waited for input.",
     )
-    if len(starts) < len(wait):
-        add_note(figure, f"Line: median of {group_size(starts)} neighboring steps; band: 5th to 95th percentile.")
-        low, high = (group_percentile(wait, starts, percent) for percent in (5, 95))
-        add_band(figure, time_s, low, high, mode)
-    figure.add_scatter(
-        x=time_s,
-        y=group_percentile(wait, starts, 50),
-        mode=dots_or_line(len(wait)),
-        name="wait per step",
-        line={"color": color("input_wait", mode), "width": 1.6},
-        marker={"color": color("input_wait", mode), "size": 8},
-        hovertemplate="%{x:.3g} s: %{y:.3g} ms<extra></extra>",
-        showlegend=False,
-    )
+    hover = "%{x:.3g} s: %{y:.3g} ms<extra></extra>"
+    shown = {"name": "wait per step", "hovertemplate": hover, "showlegend": False}
+    add_medians(figure, time_s, wait, starts, color("input_wait", mode), mode, "steps", **shown)
     return figure
 
 

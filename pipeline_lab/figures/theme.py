@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.causes import GapCause, Work
-from pipeline_lab.figures.aggregate import FloatArray
+from pipeline_lab.figures.aggregate import FloatArray, IntArray, group_percentile, group_size
 from pipeline_lab.units import keep_together
 
 Mode = Literal["light", "dark"]
@@ -226,11 +226,42 @@ def shade(figure: go.Figure, mode: Mode, spans: list[tuple[float, float]], *, ca
     )
 
 
-def add_band(figure: go.Figure, x: FloatArray, low: FloatArray, high: FloatArray, mode: Mode) -> None:
-    """Fill the room between two lines, such as the 5th and the 95th percentile."""
-    hidden = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    figure.add_scatter(x=x, y=high, **hidden)
-    figure.add_scatter(x=x, y=low, fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
+def add_medians(
+    figure: go.Figure,
+    x: FloatArray,
+    values: FloatArray,
+    starts: IntArray,
+    shade: str,
+    mode: Mode,
+    members: str,
+    **shown: Any,
+) -> None:
+    """Draw values as a line; of groups their medians, above a band from the 5th to the 95th percentile.
+
+    Args:
+        figure: To draw on.
+        x: Place of each group, shape (groups,).
+        values: All of them.
+        starts: Of :func:`~pipeline_lab.figures.aggregate.group_starts`.
+        shade: Color of the line.
+        mode: Light or dark.
+        members: What is grouped, for the note: ``steps``.
+        **shown: Name, text on pointing at it, and the like.
+    """
+    if group_size(starts) > 1:
+        add_note(figure, f"Line: median of {group_size(starts)} neighboring {members}; band: 5th to 95th percentile.")
+        low, high = (group_percentile(values, starts, percent) for percent in (5, 95))
+        hidden = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        figure.add_scatter(x=x, y=high, **hidden)
+        figure.add_scatter(x=x, y=low, fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
+    figure.add_scatter(
+        x=x,
+        y=group_percentile(values, starts, 50),
+        mode=dots_or_line(len(values)),
+        line={"color": shade, "width": 1.6},
+        marker={"color": shade, "size": 8},
+        **shown,
+    )
 
 
 def add_key(figure: go.Figure, name: str, mode: Mode) -> None:

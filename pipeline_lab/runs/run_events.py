@@ -2,8 +2,6 @@
 
 The file is append-only. A reader keeps its offset and ignores a torn last line, so it can follow a live run and open
 one whose worker was killed in the middle of a line. Unknown kinds are skipped: a newer worker may write more.
-
-What a run does in each phase that its events name, in the words of the command line and the app.
 """
 
 import json
@@ -26,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True)
 class PhaseEvent(Event):
-    """The worker entered a phase; :mod:`~pipeline_lab.runs.run_events` has them all."""
+    """The worker entered a phase; :func:`describe_phase` knows them all."""
 
     kind = "phase"
     phase: str

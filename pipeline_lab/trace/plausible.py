@@ -90,7 +90,9 @@ def _outermost(lines: list[Line]) -> tuple[tuple[int, int], tuple[int, int]]:
         return [(int(column.min()), int(column.max())) for column in (line.start_ns, line.duration_ns)]
 
     starts, lengths = zip(*on_all_cores(look, lines, sum(line.count for line in lines)), strict=True)
-    return tuple((min(low for low, _ in column), max(high for _, high in column)) for column in (starts, lengths))  # type: ignore[return-value]
+    first, last = zip(*starts, strict=True)
+    shortest, longest = zip(*lengths, strict=True)
+    return (min(first), max(last)), (min(shortest), max(longest))
 
 
 def _cut(plane: Plane, earliest: int, latest: int) -> Plane:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.figures.chart_list import COMPARED_STEPS
+from pipeline_lab.figures.comparing.chart_lists import COMPARED_STEPS
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import analyses, cache, contents, links, reports

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pipeline_lab.figures.chart_list import COMPARED_STEPS
+from pipeline_lab.figures.comparing.chart_lists import COMPARED_STEPS
 from pipeline_lab.figures.theme import color
 from pipeline_lab.options.presets import Preset, PresetGroup
 from pipeline_lab.runs.launch.launcher import launch

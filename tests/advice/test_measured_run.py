@@ -58,9 +58,9 @@ def test_what_sleeps_costs_no_processor_time_and_the_rest_is_the_steps(tmp_path:
 
 def test_what_a_run_takes_is_what_its_own_options_are_predicted_to_take(tmp_path: Path):
     found = read(make_measured_run(RunStore(tmp_path)))
-    assert predict(found, found.options).step_ns / MS == pytest.approx(found.step_ns / MS)  # type: ignore[union-attr]
+    assert predict(found, found.options).step_ns / MS == pytest.approx(found.step_ns / MS)
     faster = predict(found, options({"stage": "repeat"}, {"stage": "map", "num_parallel_calls": 4}))
-    assert faster.step_ns / MS == pytest.approx(STEP_MS)  # type: ignore[union-attr]
+    assert faster.step_ns / MS == pytest.approx(STEP_MS)
 
 
 def test_what_stands_before_a_full_cache_keeps_its_time_on_full_cores():

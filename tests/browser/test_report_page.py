@@ -74,7 +74,7 @@ def open_report(tab: Page, pages: dict[str, Path]) -> Iterator[Callable[..., Ope
         "request": lambda request: opened.requests.append(request.url),
     }
     for event, listener in listeners.items():
-        tab.on(event, listener)  # type: ignore[call-overload]  # Playwright's overloads are per event
+        tab.on(event, listener)
 
     def open_(name: str, *, mode: Literal["light", "dark"] = "light", width: int = 1280) -> Opened:
         tab.emulate_media(media="screen", color_scheme=mode)

@@ -31,7 +31,7 @@ def recipe_written_by(store: str) -> list[str]:
             threads.append(threading.current_thread().name)
             written.set()
 
-    KeptRecipe.write = write_and_tell  # type: ignore[method-assign]  # in a process of this call alone
+    KeptRecipe.write = write_and_tell
     with ProfileWindows(store, warmup_steps=10**6) as windows:
         for _ in windows.steps(tf.data.Dataset.range(10**9)):
             if written.wait(0.01):

@@ -22,7 +22,7 @@ TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 def printed(diagnosis: Diagnosis) -> str:
     console = Console(file=io.StringIO(), width=300, color_system=None)
     console.print(render_terminal(overview(diagnosis)))
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    return console.file.getvalue()
 
 
 def test_the_verdict_comes_first() -> None:

@@ -15,7 +15,7 @@ def shown(*updates: Update, terminal: bool) -> str:
         for update in updates:
             progress.show(update)
             progress._bar.refresh()
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    return console.file.getvalue()
 
 
 def update(*events: Event, state: RunState = RunState.RUNNING, runs_before: int | None = None) -> Update:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import COMPARISON_CHARTS
 from pipeline_lab.figures.comparing.overlaid_runs import accuracy_by_run, anatomy_by_run, wait_by_run
 from pipeline_lab.figures.theme import caption_of
 from tests.support import results

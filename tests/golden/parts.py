@@ -172,7 +172,7 @@ def _reports_made() -> dict[str, object]:
 def _printed(report: object) -> str:
     from pipeline_lab.report.renderers.printed import write_short
 
-    return write_short(report.content())  # type: ignore[attr-defined]
+    return write_short(report.content())
 
 
 def _reports(folder: Path) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def _reports(folder: Path) -> Iterator[tuple[str, str]]:
     for kind, report in _reports_made().items():
         for each in FORMATS:
             if each.name not in ("png", "svg"):
-                for file, content in each.files(report).items():  # type: ignore[arg-type]
+                for file, content in each.files(report).items():
                     yield f"{kind}-{each.name}-{file.replace('/', '-')}", _text_of(content)
     samples = [path for name, path in _captures(folder) if name.startswith("sample-")]
     for subject in ([samples[0]], [samples[1]], samples):

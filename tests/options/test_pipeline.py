@@ -21,7 +21,7 @@ def test_stages_keep_their_order() -> None:
 
 
 def test_every_stage_is_offered_by_its_name() -> None:
-    assert {name: kind().stage for name, kind in STAGE_TYPES.items()} == {name: name for name in STAGE_TYPES}  # type: ignore[attr-defined]
+    assert {name: kind().stage for name, kind in STAGE_TYPES.items()} == {name: name for name in STAGE_TYPES}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_stage_is_found_by_name() -> None:
 def test_batches_have_a_size_at_each_place() -> None:
     kinds = ["read", "batch", "unbatch", "batch", "rebatch", "prefetch"]
     stages = [{"stage": kind} for kind in kinds]
-    stages[4]["size"] = 7  # type: ignore[assignment]
+    stages[4]["size"] = 7
     assert pipeline(*stages).batch_sizes == (None, 128, None, 128, 7, 7)
     assert pipeline(*stages).batch_size == 7
 

@@ -25,9 +25,9 @@ def test_the_classic_pair_differs_in_the_pipeline_only() -> None:
     one, other = BASELINE.options, OPTIMISED.options
     assert (one.workload, one.training, one.profiling) == (other.workload, other.training, other.profiling)
     assert one.pipeline.batch_size == other.pipeline.batch_size == 128
-    assert one.pipeline.find("augment").model_dump(exclude={"num_parallel_calls"}) == other.pipeline.find(  # type: ignore[union-attr]
+    assert one.pipeline.find("augment").model_dump(exclude={"num_parallel_calls"}) == other.pipeline.find(
         "augment"
-    ).model_dump(exclude={"num_parallel_calls"})  # type: ignore[union-attr]
+    ).model_dump(exclude={"num_parallel_calls"})
 
 
 def test_every_preset_has_a_question_of_one_line() -> None:

@@ -31,7 +31,7 @@ STRETCHES = RandomShardStage(num_shards=4, shard_size=500)
 def _options(*stages: Stage, sizes: tuple[int, ...] = (1000, 1000), **pipeline: int | bool) -> RunOptions:
     return RunOptions(
         workload=ImagesWorkload(data="random", examples_per_file=sizes),
-        pipeline=PipelineOptions(stages=stages, **pipeline),  # type: ignore[arg-type]
+        pipeline=PipelineOptions(stages=stages, **pipeline),
     )
 
 

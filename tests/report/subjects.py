@@ -32,7 +32,7 @@ def rendered(format_name: str, make: Callable[[], Subject]) -> bytes:
 
 
 def run_report(**changes: object) -> RunReport:
-    return RunReport(recorded(**changes))  # type: ignore[arg-type]
+    return RunReport(recorded(**changes))
 
 
 def comparison_report(candidates: int = 1) -> ComparisonReport:
@@ -99,7 +99,7 @@ def hostile_run(long: int = 1) -> RecordedRun:
     )
 
 
-def _with_texts(table, column: str, texts: list[str]):  # type: ignore[no-untyped-def]
+def _with_texts(table, column: str, texts: list[str]):
     import pyarrow as pa
 
     safe = [text.encode("utf-8", "replace").decode() for text in texts]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.comparison.recorded_runs import compare_runs
-from pipeline_lab.figures.chart_list import CHARTS, COMPARISON_CHARTS
+from pipeline_lab.figures.chart_list import CHARTS
+from pipeline_lab.figures.comparing.chart_lists import COMPARISON_CHARTS
 from pipeline_lab.report.renderers.html import figure_json, patch_between, script_json
 from tests.support import results
 from tests.support.recorded import recorded

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import ComparisonError, Unavailable
-from pipeline_lab.figures.chart_list import TUNE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import TUNE_CHARTS
 from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.formats import FORMATS, write_report
@@ -52,7 +52,7 @@ def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> Non
 )
 def test_only_an_interval_below_one_says_faster(found: Tuning, measured: dict[str, float | None], label: str) -> None:
     *steps, ended = found.steps
-    answer = TuneReport(replace(found, steps=(*steps, replace(ended, **measured)))).content().answer  # type: ignore[arg-type]
+    answer = TuneReport(replace(found, steps=(*steps, replace(ended, **measured)))).content().answer
     assert (answer.label, answer.tone) == (label, "good" if label == "faster" else "neutral")
 
 
@@ -87,7 +87,7 @@ def test_a_choice_of_the_model_that_was_not_raced_is_called_so(tmp_path: Path) -
     "report_format", [each for each in FORMATS if each.name not in ("png", "svg")], ids=lambda each: each.name
 )
 def test_a_search_is_exported_in_every_format(found: Tuning, tmp_path: Path, report_format: object) -> None:
-    assert write_report(report_on([found]), report_format, tmp_path / "report").exists()  # type: ignore[arg-type]
+    assert write_report(report_on([found]), report_format, tmp_path / "report").exists()
 
 
 def test_tables_have_a_row_per_race_and_configuration_and_per_trial(found: Tuning) -> None:

@@ -38,7 +38,7 @@ def test_a_diagnosis_is_made_again_when_a_table_of_it_changes(table: RunTable, t
 
 
 def rows(path: Path) -> list[tuple[int, int, int]]:
-    return [tuple(row.values()) for row in read_table(path, SAMPLES).to_pylist()]  # type: ignore[misc]
+    return [tuple(row.values()) for row in read_table(path, SAMPLES).to_pylist()]
 
 
 def test_rows_come_back_in_order(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_a_failed_write_leaves_the_old_record_and_nothing_else(store: RunStore) 
     before = folder.record.read_text()
     names = sorted(folder.path.iterdir())
     with pytest.raises(TypeError):
-        write_record(folder, replace(store.read(folder.id), notes=object()))  # type: ignore[arg-type]
+        write_record(folder, replace(store.read(folder.id), notes=object()))
     assert folder.record.read_text() == before
     assert sorted(folder.path.iterdir()) == names
 

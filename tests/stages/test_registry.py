@@ -118,7 +118,7 @@ class UnknownStage(ForgottenStage):
 
 def test_a_stage_without_lines_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="lines"):
-        ForgottenStage()  # type: ignore[abstract]
+        ForgottenStage()
 
 
 def _with(stage: Stage) -> RunOptions:

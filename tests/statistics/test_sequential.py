@@ -100,7 +100,7 @@ def test_a_factor_on_one_arm_is_a_factor_on_the_answer(log_ratios: np.ndarray, f
 def test_equal_arms_are_seldom_called_different_however_the_machine_varies(noise: object) -> None:
     from benchmarks.race.simulate import score_races  # and scipy.stats, which every process that collects would load
 
-    score = score_races(noise, 1.0, races=40, plan=SMALL, seed=3)  # type: ignore[arg-type]
+    score = score_races(noise, 1.0, races=40, plan=SMALL, seed=3)
     assert score.called_different <= 7 / 40  # more than 7 of 40 happen once in 5,000 tries at 5 %
 
 

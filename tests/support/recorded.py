@@ -47,4 +47,4 @@ def recorded(preset: str = "baseline", factor: float = 1.0, **changes: object) -
         "environment": ENVIRONMENT,
         "source": render_source(options),
     }
-    return RecordedRun(**{**fields, **changes})  # type: ignore[arg-type]
+    return RecordedRun(**{**fields, **changes})

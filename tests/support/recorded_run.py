@@ -89,4 +89,4 @@ def _write_tables(folder: RunFolder, cached_from: int) -> None:
 
 
 def document(folder: RunFolder) -> dict[str, object]:
-    return json.loads((folder.analysis / "diagnosis.json").read_text())  # type: ignore[no-any-return]
+    return json.loads((folder.analysis / "diagnosis.json").read_text())

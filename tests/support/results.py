@@ -465,7 +465,7 @@ def stage_work(name: str, parent: int | None, visits: float, self_ns: float, **c
         "peak_bytes": 400_000 if changes.get("buffered_bytes") else 0,
         "is_asynchronous": name in ("Prefetch", "MapAndBatch"),
     }
-    return StageWork(**{**values, **changes})  # type: ignore[arg-type]
+    return StageWork(**{**values, **changes})
 
 
 def verdict() -> Verdict:
@@ -524,7 +524,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         ),
         "verdict": verdict(),
     }
-    return Diagnosis(**{**parts, **changes})  # type: ignore[arg-type]
+    return Diagnosis(**{**parts, **changes})
 
 
 def evaluation(passes: int = 8) -> Evaluation:

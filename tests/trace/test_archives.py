@@ -42,7 +42,7 @@ def write(path: Path, data: bytes) -> Path:
 
 
 def tar_of(path: Path, *entries: tuple[tarfile.TarInfo, bytes], mode: str = "w:gz") -> Path:
-    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+    with tarfile.open(path, mode) as archive:
         for info, data in entries:
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))

@@ -70,7 +70,7 @@ def test_arrays_numbers_and_tuples_go_in_and_come_out() -> None:
 @pytest.mark.slow
 def test_an_array_of_other_numbers_is_compiled_for_anew() -> None:
     out = np.zeros(3, np.int64)
-    assert add_up(np.array([1, 2, 3], np.int32), (np.array([1, 1, 2]), 1), out) == (9, False)  # type: ignore[arg-type]
+    assert add_up(np.array([1, 2, 3], np.int32), (np.array([1, 1, 2]), 1), out) == (9, False)
 
 
 def test_numbers_in_another_byte_order_are_read_as_what_they_are() -> None:
@@ -81,12 +81,12 @@ def test_numbers_in_another_byte_order_are_read_as_what_they_are() -> None:
 @pytest.mark.slow
 def test_damaged_machine_code_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert CompiledFunction(twice.__wrapped__)(21) == 42  # type: ignore[attr-defined]
+    assert CompiledFunction(twice.__wrapped__)(21) == 42
     (kept,) = tmp_path.rglob("*.o")
     sound = kept.read_bytes()
     for damaged in (sound[: len(sound) // 2], b"", sound[:-1] + bytes([sound[-1] ^ 1])):
         kept.write_bytes(damaged)
-        assert CompiledFunction(twice.__wrapped__)(4) == 8  # type: ignore[attr-defined]
+        assert CompiledFunction(twice.__wrapped__)(4) == 8
         assert _read(kept), "names in it count on, so that its length may differ"
 
 
@@ -99,7 +99,7 @@ def test_another_version_of_numba_makes_it_slower_and_not_wrong(
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("pipeline_lab.trace.compiled._compile", gone)
-    again = CompiledFunction(add_up.__wrapped__)  # type: ignore[attr-defined]
+    again = CompiledFunction(add_up.__wrapped__)
     assert again(np.array([1, 2, 3]), (np.array([1, 1, 2]), 1), np.zeros(3, np.int64)) == (9, False)
 
 

@@ -26,7 +26,7 @@ def test_a_large_trace_reads_the_same_from_columns_on_disk(tmp_path: Path, monke
     monkeypatch.setattr(xspace, "MOST_IN_MEMORY", 0)
     monkeypatch.setattr(xspace, "WORTH_A_FILE", 0)
     on_disk = read_xplane(path).planes[0].lines[0]
-    assert not on_disk.start_ns.base.flags.owndata  # type: ignore[union-attr]  # a slice of a mapped file
+    assert not on_disk.start_ns.base.flags.owndata
     assert not list(folder.iterdir())
     for name in ("start_ns", "duration_ns", "name_index"):
         assert np.array_equal(getattr(on_disk, name), getattr(in_memory, name))

@@ -150,7 +150,7 @@ def test_what_raced_too_few_rounds_beside_the_best_is_not_called_useless(searchi
         world.rounds = 30 if world.races else 2
         plain(trials, watch)
 
-    world.run = run  # type: ignore[method-assign]
+    world.run = run
     found, _ = searching([PREFETCH, MAP, CACHE], world)
     assert found.fix is not None
     reasons = {each.rewrite: each.reason for each in found.fix.left}

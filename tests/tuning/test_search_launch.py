@@ -173,7 +173,7 @@ def test_a_function_is_called_with_what_is_tried() -> None:
     found = {each.name: each.options.workload for each in space.configurations()}["calls 4, prefetch 2"]
     assert isinstance(found, ModuleWorkload)
     assert found.target == WRAPPER
-    assert OwnDataset(**found.arguments).make_dataset() == (4, 2)  # type: ignore[arg-type]  # the first is a text
+    assert OwnDataset(**found.arguments).make_dataset() == (4, 2)
 
 
 def test_texts_that_are_tried_stay_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_space_holds_every_combination_and_its_start() -> None:
 @settings(max_examples=15, deadline=None)
 @pytest.mark.slow
 def test_a_knob_leaves_alone_what_is_trained_on(preset: object, data: st.DataObject) -> None:
-    start = find_preset(preset.name).options  # type: ignore[attr-defined]  # parametrised by presets
+    start = find_preset(preset.name).options
     space = make_space(start)
     found = space.at([data.draw(st.sampled_from(knob.values)) for knob in space.knobs])
     if found is None:

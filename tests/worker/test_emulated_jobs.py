@@ -77,7 +77,7 @@ def test_a_step_begins_after_its_launch_on_the_same_time_axis(ask_tensorflow: As
     for name, wanted in ((EMULATED_PLANE, "emulated step"), ("/host:CPU", "emulated launch")):
         plane = trace.plane(name)
         assert plane is not None
-        is_wanted = plane.name_mask(lambda event, wanted=wanted: event == wanted)  # type: ignore[misc]
+        is_wanted = plane.name_mask(lambda event, wanted=wanted: event == wanted)
         for line in plane.lines:
             rows = np.flatnonzero(is_wanted[line.name_index])
             if len(rows):

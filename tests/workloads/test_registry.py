@@ -34,7 +34,7 @@ def test_a_workload_has_data_and_step_in_the_worker(kind: str) -> None:
     module = importlib.util.find_spec(f"pipeline_lab.worker.workloads.{kind}")
     assert module is not None
     assert module.loader is not None
-    assert "\nDATA_AND_STEP = " in (module.loader.get_source(module.name) or "")  # type: ignore[attr-defined]
+    assert "\nDATA_AND_STEP = " in (module.loader.get_source(module.name) or "")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WORKLOADS if kind not in USERS_OWN])

@@ -345,7 +345,7 @@ class Activity:
             is_on_device = np.isin(read, on_device)
             for_device.append(is_on_device)
             of_host.append(~is_on_device & (read >= 0) & event_names.is_tf_data_thread(line.name))
-            names.update(self.host.names[index] for index in np.unique(line.name_index[rows]))  # type: ignore[union-attr]
+            names.update(plane_names[index] for index in np.unique(line.name_index[rows]))
         start, end, read_by = (np.concatenate(parts) for parts in (starts, ends, iterators))
         is_for_device, is_of_host = np.concatenate(for_device), np.concatenate(of_host)
         if not (is_for_device.any() and is_of_host.any()):

@@ -277,7 +277,8 @@ class Axis:
     @property
     def steps(self) -> Steps | Unavailable:
         """The steps of all windows."""
-        return merge_parts(self, self.parts, NO_TRACES, only=("steps",))["steps"]  # type: ignore[no-any-return]
+        merged: Steps | Unavailable = merge_parts(self, self.parts, NO_TRACES, only=("steps",))["steps"]
+        return merged
 
     @property
     def kept_apart(self) -> bool:
@@ -311,7 +312,7 @@ def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Seq
             )
     for name, one in analyses().items():
         if only is None and one.of_results is not None and one.per_job is None:
-            found[name] = attempt(lambda one=one: one.of_results(Found(found)))  # type: ignore[misc]
+            found[name] = attempt(partial(one.of_results, Found(found)))
     return found
 
 
@@ -333,9 +334,7 @@ def _merge(name: str, analysis: PerTrace[Any], parts: Sequence[object], axis: Ax
 def measure_job(job: JobView) -> AnyResults:
     """Run every analysis that looks at what a job noted."""
     return {
-        name: attempt(lambda measure=one.per_job.measure: measure(job))  # type: ignore[misc]
-        for name, one in analyses().items()
-        if one.per_job is not None
+        name: attempt(partial(one.per_job.measure, job)) for name, one in analyses().items() if one.per_job is not None
     }
 
 
@@ -454,7 +453,7 @@ def _first_middle(steps: Steps) -> float:
 def _stand_ins(job: AnyResults, traces: AnyResults) -> AnyResults:
     """Return what the traces give for analyses about which the job noted nothing."""
     return {
-        name: attempt(lambda one=one: one.of_results(Found(traces)))  # type: ignore[misc]
+        name: attempt(partial(one.of_results, Found(traces)))
         for name, one in analyses().items()
         if one.of_results is not None and one.per_job is not None and isinstance(job[name], Unavailable)
     }

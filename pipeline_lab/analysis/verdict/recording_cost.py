@@ -10,9 +10,9 @@ from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.errors import Unavailable
 
 PROFILER_SLOWDOWN_PERCENT = 10.0
-"""Part of a step by which recorded ones are longer from which it is told and taken into account."""
+"""Recorded steps that are longer than others by less are taken as they are."""
 FEWEST_STEPS = 10
-"""Of recorded steps, and of others, below which their medians are not compared."""
+"""With fewer recorded steps, or fewer others, their medians are not compared."""
 
 
 @dataclass(frozen=True)

@@ -312,8 +312,9 @@ class StepLog:
         """Read the batches of one pass that follow each other, all at once: that takes a fraction of the time."""
         run, notes, before = [note], self.notes, self._open
         assert before is not None
-        while notes and type(notes[0]) is Took and notes[0].of is note.of:
-            run.append(notes.popleft())  # type: ignore[arg-type]  # the type was asked for in the line above
+        while notes and isinstance(following := notes[0], Took) and following.of is note.of:
+            run.append(following)
+            notes.popleft()
         _, asked, arrived, examples = zip(*run, strict=True)
         asked_ns = np.array((before.start_ns, *asked))
         wait_ns = (np.array(arrived) - asked_ns[1:]).tolist()
@@ -479,7 +480,7 @@ class StepLog:
         start_ns, away_ns = step.start_ns, step.away_ns
         for _ in range(step.steps):
             end_ns = start_ns + length_ns
-            is_warmup = step.builds_graph or (self._step < WARMUP_STEPS and self._is_warmup(start_ns, end_ns))
+            is_warmup = step.builds_graph or self._is_warmup(start_ns, end_ns)
             rows.append((start_ns, wait_ns, end_ns, is_warmup, away_ns, step.epoch, step.examples))
             start_ns, away_ns = end_ns, 0
             self._step += 1

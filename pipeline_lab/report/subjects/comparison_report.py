@@ -15,7 +15,7 @@ from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import COMPARISON_CHARTS
 from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.subjects import comparison_tables

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError, Unavailable
-from pipeline_lab.figures.chart_list import RACE_CHARTS, TUNE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import RACE_CHARTS, TUNE_CHARTS
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.subjects.run_report import notes_of
 from pipeline_lab.report.subjects.tune_report import (

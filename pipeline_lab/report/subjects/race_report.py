@@ -9,7 +9,7 @@ from pipeline_lab.comparison.differences import find_differences, flatten, flatt
 from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import RACE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import RACE_CHARTS
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source

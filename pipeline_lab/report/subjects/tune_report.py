@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.differences import find_differences, flatten_options
-from pipeline_lab.figures.chart_list import TUNE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug

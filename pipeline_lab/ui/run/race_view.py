@@ -8,7 +8,7 @@ import streamlit as st
 
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.figures.chart_list import RACED_STEPS
+from pipeline_lab.figures.comparing.chart_lists import RACED_STEPS
 from pipeline_lab.figures.comparing.race_charts import closing_intervals
 from pipeline_lab.options.race_options import AnyRace, read_recorded_race
 from pipeline_lab.report.content import Picture, Table

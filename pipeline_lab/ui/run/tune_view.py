@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import SEARCH_HISTORY, TUNE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import SEARCH_HISTORY, TUNE_CHARTS
 from pipeline_lab.options.tune_options import is_script_tune
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder

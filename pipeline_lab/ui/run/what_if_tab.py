@@ -1,6 +1,7 @@
 """The tab *What if* of a run: the predicted effect of other options, and how accurate earlier predictions were."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import streamlit as st
@@ -291,7 +292,7 @@ def _workload_numbers(options: RunOptions, key: str) -> list[Edit]:
             label_of(name), min_value=type(now)(step or 0), value=now, step=step, key=f"{key}.{name}"
         )
         if chosen != now:
-            edits.append(lambda changed, name=name, chosen=chosen: set_workload(changed, **{name: chosen}))  # type: ignore[misc]
+            edits.append(partial(set_workload, **{name: chosen}))
     return edits
 
 

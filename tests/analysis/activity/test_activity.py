@@ -99,8 +99,8 @@ def test_the_training_thread_holds_the_markers_or_calls_tensorflow_most():
     calling = line("python", ("TFE_Py_Execute", 0, 5), ("TFE_Py_Execute", 6, 5))
     pool = line("tf_Compute/1", *[("FunctionRun", start, 1) for start in range(5)])
     assert Activity(trace(host(pool, calling, marked))).training_line is not None
-    assert Activity(trace(host(pool, calling, marked))).training_line.name == "Thread-7"  # type: ignore[union-attr]
-    assert Activity(trace(host(pool, calling))).training_line.name == "python"  # type: ignore[union-attr]
+    assert Activity(trace(host(pool, calling, marked))).training_line.name == "Thread-7"
+    assert Activity(trace(host(pool, calling))).training_line.name == "python"
     assert Activity(trace(host(pool))).training_line is None
 
 

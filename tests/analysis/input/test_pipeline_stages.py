@@ -42,7 +42,7 @@ def model(*stages: tuple[str, float, float]) -> object:
 
 
 def joined(tf_data: TfData, live: object) -> dict[str, PipelineStage]:
-    found = join_stages(tf_data, live, results.written())  # type: ignore[arg-type]
+    found = join_stages(tf_data, live, results.written())
     assert isinstance(found, tuple)
     return {stage.path: stage for stage in found}
 

@@ -40,7 +40,7 @@ def samples(*rows: tuple[int, int, int]) -> pa.Table:
 
 
 def column(sampling: FileSampling, name: str) -> list[object]:
-    return sampling.table.column(name).to_pylist()  # type: ignore[no-any-return]
+    return sampling.table.column(name).to_pylist()
 
 
 def test_samples_stand_beside_expected_shares():

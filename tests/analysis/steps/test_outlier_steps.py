@@ -26,7 +26,7 @@ def job(
     flushes: IntArray = EMPTY,
     saving: IntArray = EMPTY,
     ending: IntArray = EMPTY,
-) -> OutlierSteps:  # type: ignore[assignment]
+) -> OutlierSteps:
     """Look at steps that wait so long and then train for 10 ms, without any time in between."""
     n = len(waits)
     length = [wait + 10 for wait in waits]

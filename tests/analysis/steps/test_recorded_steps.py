@@ -17,7 +17,7 @@ def marks(name: str, *spans: tuple[int, int, int], **stats: int) -> list[Event]:
 
 
 def find(*lines: object) -> Steps:
-    return recorded_steps.find_steps(Activity(trace(host(*lines))))  # type: ignore[arg-type]
+    return recorded_steps.find_steps(Activity(trace(host(*lines))))
 
 
 def spans_us(found: Steps) -> list[tuple[float, float]]:

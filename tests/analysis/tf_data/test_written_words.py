@@ -71,7 +71,7 @@ def test_a_fused_stage_was_several_and_an_injected_one_none():
 def call(number: int, method: str, line: int, *inputs: int, **others: object) -> DatasetCall:
     place = SourcePlace("/home/train.py", line, line, 0, 9, line)
     values: dict[str, object] = {"inputs": inputs, "place": place, "text": f".{method}()"} | others
-    return DatasetCall(number, method, **values)  # type: ignore[arg-type]  # the values of a test
+    return DatasetCall(number, method, **values)
 
 
 PYTHON = PythonPart("py_function", UserFunction("decode", "__main__", "/home/train.py", 7, 9))

@@ -153,7 +153,7 @@ def test_captures_of_a_single_step():
 
 def test_compiling_after_the_first_step():
     breakdown = results.diagnosis().step_breakdown
-    compiling = replace(breakdown, compile_ns=10**9)  # type: ignore[type-var]
+    compiling = replace(breakdown, compile_ns=10**9)
     assert kinds(step_breakdown=compiling) == ["retracing"]
 
 

@@ -5,5 +5,5 @@ What yields to a training has no turn beside other tests, while a page that wait
 
 import os
 
-os.nice = lambda _: 0  # type: ignore[assignment]
+os.nice = lambda _: 0
 os.sched_setscheduler = lambda *_: None

@@ -146,8 +146,8 @@ def _described(notes: deque[Note]) -> list[dict[str, Any]]:
     passes: dict[int, int] = {}
     return [
         {
-            "pass": passes.setdefault(id(note.of), len(passes)),  # type: ignore[union-attr]  # all are of passes
-            "trains": note.of.has_gradients,  # type: ignore[union-attr]
+            "pass": passes.setdefault(id(note.of), len(passes)),
+            "trains": note.of.has_gradients,
             "asked": note.asked_ns,
             "arrived": note.arrived_ns if isinstance(note, Took) else None,
             "examples": note.examples if isinstance(note, Took) else None,

@@ -258,7 +258,7 @@ def in_version_1() -> Any:
     return tf.compat.v1.data.Dataset.range(4).map(add_one)
 
 
-class Doubled(tf.data.TFRecordDataset):  # type: ignore[misc]  # TensorFlow ships no types
+class Doubled(tf.data.TFRecordDataset):
     """A class of the user's."""
 
 
@@ -268,7 +268,7 @@ def subclass() -> Any:
     return Doubled([str(FOLDER / "a.tfrecord")]).map(lambda record: record)
 
 
-class Images(keras.utils.PyDataset):  # type: ignore[misc]  # Keras ships no types
+class Images(keras.utils.PyDataset):
     """Two batches of the user's."""
 
     def __len__(self) -> int:
@@ -302,7 +302,7 @@ def through_made_python(number: Any) -> Any:
     return tf.numpy_function(scaling(2), [number], tf.int64)
 
 
-@tf.function  # type: ignore[untyped-decorator]
+@tf.function
 def add_up(dataset: Any) -> Any:
     total = tf.constant(0, tf.int64)
     for number in dataset:

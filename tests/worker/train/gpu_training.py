@@ -49,7 +49,7 @@ class OneProduct(PlacedTrainer):
         return self.number.assign_add(1.0) + 0.0 * product[0, 0], product[0, 1]
 
 
-class _WithoutNccl(tf.distribute.MirroredStrategy):  # type: ignore[misc]  # TensorFlow has no types
+class _WithoutNccl(tf.distribute.MirroredStrategy):
     def __init__(self, devices: list[str]) -> None:
         super().__init__(devices, tf.distribute.ReductionToOneDevice())
 

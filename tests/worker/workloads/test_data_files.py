@@ -32,7 +32,7 @@ class Writer:
 
 
 def _recipe(writer: object, record_bytes: int = 10, **description: object) -> DataRecipe:
-    return DataRecipe("digits", dict(description), (3, 5), record_bytes, writer)  # type: ignore[arg-type]
+    return DataRecipe("digits", dict(description), (3, 5), record_bytes, writer)
 
 
 def test_files_are_made_once(log: EventLog, tmp_path: Path) -> None:
