@@ -170,9 +170,9 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
 
 
 IN_A_SCRIPT = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.DISPATCH_BOUND})
-"""What changes of a script's pipeline or training call may cure, so that a search among them is worth its time."""
+"""Causes that changes of a script's pipeline or training call may remove, so that a search is worth its time."""
 SCRIPT = "train.py"
-"""What commands for a script call it where nobody knows its name."""
+"""What commands call a script whose name is not known."""
 
 
 def _name_next_step(suggestion: Suggestion, diagnosis: Diagnosis) -> Suggestion:

@@ -39,7 +39,7 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import format_duration, format_percent
 
 MOST_UNEXPLAINED = 2.0
-"""A run whose step is this many times what the model says, or less than that part of it, is not understood."""
+"""A step that is longer or shorter than the model says by more than this factor is not understood."""
 WAITED_SHARE = 0.2
 """Part of a step that passed waiting for input beyond which the step itself cannot have been what it took so long for."""
 LEAST_NS = 1.0

@@ -29,12 +29,12 @@ LEAST_NAMED = 0.02
 """Idle time of at least this part of a step is named in the caption."""
 LONGEST_CHANGE = 60
 PREDICTED = "predicted"
-"""Name of the second strip, and of the words above it, which name the change; a page that does so itself shortens them."""
+"""Name of the second strip, and of the text above it, which names the change; a page that names it already shortens that."""
 LEGEND_ROW, USUAL_ROWS = 19, 2
-"""Height of a row of the legend, two names each on a phone, and how many rows have room without more height."""
+"""Height of a row of the legend (two names on a phone), and the rows that fit without more height."""
 OUTSIDE = "outside of steps"
 FADED, LEAST_FADED = 0.75, 0.01
-"""How much of its color a stretch outside of steps loses, and how much of a window these have to be to be faded."""
+"""Share of its color that time outside of steps loses, and share of a window from which such time is faded."""
 WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
 MAX_SEGMENTS = 400
 """Of the window; more are joined."""
@@ -129,7 +129,7 @@ def _share_in_steps(window: Window) -> float:
 
 
 def _why_no_window(diagnosis: Diagnosis) -> str:
-    """Say why there is no strip of a window, and how to record what it shows."""
+    """Say why a window cannot be drawn, and how to record what it shows."""
     gaps = diagnosis.idle_gaps
     reason = gaps.reason if isinstance(gaps, Unavailable) else "Nothing was recorded of when the device worked."
     return f"No strip of a recorded window: {reason[:1].lower()}{reason[1:]}"

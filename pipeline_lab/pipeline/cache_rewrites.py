@@ -1,4 +1,4 @@
-"""The rewrites that keep elements for later epochs: where a cache, or files, may stand behind a script's calls."""
+"""The rewrites that keep elements for later epochs: where a cache, or files, may follow a script's calls."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from pipeline_lab.pipeline.recipe import DatasetCall
 SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
 """Calls at the end of a chain that hand the same elements on."""
 _CUTTING = frozenset({"cache", "snapshot", "take", "take_while"})
-"""Calls that keep elements already, or behind which a cache would never be complete."""
+"""Calls that keep elements already, or after which a cache would never be complete."""
 _WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
 """Calls whose work a cache saves."""
 
 
 def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> DatasetCall | None:
-    """Return the last call behind which a cache may stand; None if there is none, or one is there already.
+    """Return the last call that a cache may follow; None if there is none, or one is there already.
 
     Args:
         chain: Behind the dataset.
@@ -26,7 +26,7 @@ def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Datase
 
 
 def _cache_places(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Iterator[DatasetCall]:
-    """Yield the calls behind which a cache may stand and saves something, the last one first; none where one is there already."""
+    """Yield the calls that a cache may follow and saves something, the last one first; none where one is there already."""
     if any(call.method in ("cache", "snapshot") for call in chain.calls):
         return
     legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in SIZED | {"repeat"}]
@@ -73,7 +73,7 @@ def find_snapshot(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
-    """What shuffles inside of a library's function, or file names: a cache keeps the order of the first epoch."""
+    """Shuffles inside of a library's function, or of file names: a cache keeps the order of the first epoch."""
     place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
     if place is not None:
         also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
@@ -81,7 +81,7 @@ def find_cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_cache_python(chain: Chain) -> Iterator[RewritePlace]:
-    """Whether Python gives the same each time only the proof can tell, or whoever wrote it."""
+    """Only the proof, or the author, can tell whether Python returns the same each time."""
     place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.PYTHON}))
     if place is not None:
         python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))

@@ -8,7 +8,7 @@ from pipeline_lab.pipeline.changes import Edit
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 
 _MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
-"""Calls that a cache of the whole data cannot stand behind."""
+"""Calls that a cache of the whole data cannot follow."""
 OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 """Operations of which only the proof tells whether they give the same each time."""
 
@@ -53,7 +53,7 @@ class Chain:
 
     @cached_property
     def ends(self) -> tuple[DatasetCall, ...]:
-        """The calls behind which the user can put another: those that they wrote, and the last one of each library's function."""
+        """The calls after which the user can put another: their own, and the last one of each library's function."""
         found = []
         for call in self.calls:
             after = self.consumer(call)

@@ -85,7 +85,7 @@ class Rename:
 
 @dataclass(frozen=True)
 class InBatches:
-    """Let a generator hand its elements over by the batch, which is split up again behind it."""
+    """Let a generator hand its elements over in batches, which are split up again after it."""
 
     call: int
     size: int

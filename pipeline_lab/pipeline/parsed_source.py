@@ -136,7 +136,7 @@ class ParsedSource:
         """Return the range of a method's call from its dot to its closing bracket.
 
         Raises:
-            RefusedError: It is none, or something odd stands behind the dot.
+            RefusedError: It is none, or something odd follows the dot.
         """
         if not isinstance(call.func, cst.Attribute):
             raise RefusedError(f"{self.code(call.func)} in {self.name} is called without a dataset before it.")

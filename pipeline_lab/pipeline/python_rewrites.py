@@ -51,7 +51,7 @@ def find_wider_pool(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def place_pool(chain: Chain, threads: int) -> RewritePlace:
-    """Give the pipeline behind a use a private pool of that many threads."""
+    """Give the pipeline of a use a private pool of that many threads."""
     last = (chain.direct or chain.calls)[-1]  # options hold for the whole pipeline, also what a library adds to it
     return RewritePlace(
         last,

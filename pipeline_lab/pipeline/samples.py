@@ -1,6 +1,6 @@
 """What was read of a script's dataset: elements by their digests, and what differs between two readings.
 
-A process that has TensorFlow takes the samples (:mod:`pipeline_lab.capture.sample_script`); here they are compared.
+A process that has TensorFlow takes the samples (:mod:`pipeline_lab.capture.script_sample`); here they are compared.
 """
 
 from collections.abc import Mapping, Sequence

@@ -327,7 +327,7 @@ class _Writer:
         self._moves.append(_Move(source.path, cores, *self._added(source, links[0][1], then)))
 
     def _added(self, source: ParsedSource, node: cst.Call, then: str) -> tuple[int, bytes, bool]:
-        """Return where a call is written behind one that moves, its text, and whether it has a line of its own."""
+        """Return where a call is written after one that moves, its text, and whether it has a line of its own."""
         dot, end = source.core(node)
         indent, is_first = source.start_of_line(dot)
         has_line = is_first and not source.is_continued(dot)
@@ -357,8 +357,8 @@ class _Move:
         path: Of the file.
         places: Of the calls, upstream first: the last one moves to the first place, the others one place on.
         end: Of the call that moves.
-        added: What is written behind it.
-        has_line: On a line of its own, behind the comments of the call's.
+        added: What is written after it.
+        has_line: On a line of its own, after the comments of the call's.
     """
 
     path: str

@@ -6,7 +6,7 @@ The terminal shows this alone, so it loads no chart and nothing that reads runs.
 from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.causes import StepPart
-from pipeline_lab.analysis.metrics.metrics import number_rows
+from pipeline_lab.analysis.metrics.metric_rows import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
 from pipeline_lab.errors import Unavailable

@@ -3,7 +3,8 @@ import io
 from rich.console import Console
 
 from pipeline_lab import analyze, compare
-from pipeline_lab.analysis.metrics.metrics import find_metric, number_rows
+from pipeline_lab.analysis.metrics.metric_rows import number_rows
+from pipeline_lab.analysis.metrics.metrics import find_metric
 from pipeline_lab.report.overview import overview
 from pipeline_lab.report.renderers.markdown import write_markdown
 from pipeline_lab.report.renderers.terminal import render_terminal

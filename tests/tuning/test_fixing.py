@@ -22,6 +22,8 @@ from pipeline_lab.tuning.script.fixing import (
     current_texts,
     is_good,
     may_be_held_up,
+    places_of,
+    watched_places,
 )
 from pipeline_lab.tuning.script.worth_trying import needless, promises, too_large, worth_proving
 from tests.support.scripts import DECODE, recipe, script, stages
@@ -96,6 +98,16 @@ def test_a_cache_that_is_too_large_stands_where_it_fits(monkeypatch: pytest.Monk
     assert [(change.rewrite, change.call) for change in worth] == [("cache", 2)]
     assert [change for change, _ in left] == [cache]
     assert "would take 20 kB" in left[0][1]
+
+
+def test_other_datasets_are_read_wherever_a_smaller_cache_may_stand() -> None:
+    lines = written_recipe(
+        "ds = tf.data.Dataset.range(8).map(f)\nds = ds.map(g)\nds = ds.batch(2).shuffle(4)\nmodel.fit(ds)\n"
+    )
+    assert lines.trained is not None
+    (cache,) = [each for each in choose(lines, lines.trained, Wishes())[0] if each.rewrite == "cache"]
+    assert [place.rpartition(":")[2] for place in places_of(lines, [cache])] == ["3"]
+    assert [place.rpartition(":")[2] for place in watched_places(lines, lines.trained, [cache])] == ["1", "2", "3"]
 
 
 WAITS = Change(

@@ -7,7 +7,7 @@ from pipeline_lab.pipeline.changes import Edit, Insert, MoveBefore
 from pipeline_lab.units import format_bytes
 
 MUCH_OF_MEMORY = 0.25
-"""Part of the memory that a cache may take."""
+"""Share of the memory that a cache may take."""
 
 
 class NoRoom(Unavailable):

@@ -51,7 +51,7 @@ NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predi
 
 
 def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
-    """Say why the cache of a change does not fit into memory; None where it does, nothing is cached there, or nobody can tell."""
+    """Say why the cache of a change does not fit into memory; None where it does, nothing is cached there, or that is unknown."""
     call = kept_after(edits)
     if call is None or run.memory_bytes is None or run.epoch_batches is None:
         return None

@@ -210,7 +210,7 @@ class Activity:
 
     @cached_property
     def ending_iterators(self) -> IntArray:
-        """Moments at which Python gives something up for so long that it has to be an iterator."""
+        """Moments at which Python releases something for so long that it has to be an iterator."""
         names = self.host.names if self.host else ()
         if event_names.GIVING_UP not in names:
             return EMPTY
@@ -266,7 +266,7 @@ class Activity:
         return found
 
     def forget_kinds(self) -> None:
-        """Give back what is kept of every event, once the analyses that look at events are done."""
+        """Free what is kept of every event, once the analyses that look at events are done."""
         self._kinds_of_lines.clear()
 
     @cached_property

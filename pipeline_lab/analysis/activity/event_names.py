@@ -56,7 +56,7 @@ _RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|
 
 FUNCTION_CALL = "EagerLocalExecute: __inference_"
 GIVING_UP = "TFE_DeleteTensorHandle"
-"""Python gives up a tensor, which takes microseconds, or an iterator."""
+"""Python releases a tensor, which takes microseconds, or an iterator."""
 
 
 class Kind(IntFlag):

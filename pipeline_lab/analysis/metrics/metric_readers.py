@@ -19,6 +19,10 @@ RUN_TAIL_SHARE = 0.1
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NOT_MEASURED = "not measured"
 NO_DATA = Unavailable("Nothing of the data lies on disk, or the run does not say how large its files are.")
+NO_SHARES = Unavailable("The records of each file were not counted, so the expected shares are unknown.")
+NO_CHANCE = Unavailable("The records of each file were not counted, so chance cannot be simulated.")
+NO_FILES = Unavailable("The files of the job are not recorded, so nobody knows which gave no example.")
+NO_VIEWS = Unavailable("Each record gives one example; a views stage makes several.")
 NO_WAITS = (
     "The steps take their batches inside a graph, from an iterator that tf.data keeps no model of (a PyDataset, replicas, "
     "autotuning switched off), so their waits are known from the windows only."
@@ -60,8 +64,11 @@ def read_judged(attribute: str, scale: float = 1.0) -> Callable[[Any], Value]:
     return read
 
 
-def or_reason(value: float | None, reason: str) -> Value:
-    return Unavailable(reason) if value is None else float(value)
+def or_reason(value: float | None, missing: str | Unavailable, factor: float = 1.0) -> Value:
+    """Return a value times a factor, or why it is missing."""
+    if value is None:
+        return missing if isinstance(missing, Unavailable) else Unavailable(missing)
+    return factor * value
 
 
 def step_time(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) -> Callable[[Results], Value]:

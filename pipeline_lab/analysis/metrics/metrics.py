@@ -5,17 +5,18 @@ stands in the JSON document, and how to read it off a diagnosis. The run page, t
 ``docs/numbers.md`` derive from :data:`METRICS`; to add a number, add an entry.
 """
 
-from collections.abc import Iterator
-from typing import TypeAlias
-
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metrics.metric import Metric, Over, Topic, Unit
 from pipeline_lab.analysis.metrics.metric_readers import (
+    NO_CHANCE,
     NO_DATA,
+    NO_FILES,
     NO_PROBE,
+    NO_SHARES,
     NO_STEPS,
+    NO_VIEWS,
     NOT_MEASURED,
     allocator_words,
     clock_words,
@@ -48,35 +49,7 @@ from pipeline_lab.analysis.metrics.metric_readers import (
     wait_words,
     worst_words,
 )
-from pipeline_lab.analysis.results import Results
-from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
-
-Row: TypeAlias = tuple[str, str]
-
-
-def number_rows(diagnosis: Results) -> tuple[Row, ...]:
-    """Return title and text of every number of a run; of a result that was not measured, the reason."""
-    return tuple(_rows(diagnosis, METRICS, with_reasons=True))
-
-
-def topic_rows(topic: Topic, diagnosis: Results) -> tuple[Row, ...]:
-    """Return title and text of the measured numbers about something."""
-    return tuple(_rows(diagnosis, [each for each in METRICS if each.topic is topic], with_reasons=False))
-
-
-def headline() -> tuple[Metric, ...]:
-    """Return the numbers at the top of a run's page."""
-    return tuple(map(find_metric, HEADLINE))
-
-
-def headline_of(diagnosis: Results) -> tuple[Metric, ...]:
-    """Return the numbers at the top of one run's page: one per notion, the second choice where the first was not measured."""
-    measured = {each.key for each in headline() if not isinstance(each.read(diagnosis), Unavailable)}
-    left_out = {
-        first if second in measured and first not in measured else second for second, first in SECOND_CHOICES.items()
-    }
-    return tuple(each for each in headline() if each.key not in left_out)
 
 
 def find_metric(key: str) -> Metric:
@@ -101,34 +74,6 @@ SECOND_CHOICES = {
     "idle_percent": "busy_percent",
 }
 """Numbers that stand there only where the verdict has none: they say nearly the same on another basis."""
-
-
-def _rows(diagnosis: Results, metrics: list[Metric] | tuple[Metric, ...], *, with_reasons: bool) -> Iterator[Row]:
-    told: set[str] = set()
-    for each in metrics:
-        if each.text is None:
-            continue
-        result = getattr(diagnosis, each.source)
-        if not isinstance(result, Unavailable):
-            text = each.text(result)
-            if text is not None:
-                yield each.title, text
-        elif with_reasons and each.source in _RESULT_TITLES and each.source not in told:
-            told.add(each.source)
-            yield _RESULT_TITLES[each.source], f"{NOT_MEASURED}: {result.reason}"
-
-
-_RESULT_TITLES = {
-    "job_steps": "Measured steps",
-    "steps": "Recorded steps",
-    "input_stalls": "Input wait",
-    "idle_gaps": "Device idle",
-    "calibration": "Utilization",
-    "file_sampling": "File sampling",
-    "memory": "Memory",
-}
-"""What reports say is missing where a result was not measured; the others are left out."""
-
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -223,7 +168,7 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Examples trained per second.",
         "job_steps.examples_per_second",
-        read_of("job_steps", lambda job: NO_PROBE if job.examples_per_second is None else job.examples_per_second),
+        read_of("job_steps", lambda job: or_reason(job.examples_per_second, NO_PROBE)),
         lambda job: NOT_MEASURED if job.examples_per_second is None else f"{format_count(job.examples_per_second)}/s",
         is_compared=True,
     ),
@@ -412,14 +357,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Total variation distance between the files' shares of the examples and their shares of the records; chance alone gives a little.",
         "file_sampling.total_variation",
-        read_of(
-            "file_sampling",
-            lambda sampling: (
-                Unavailable("The records of each file were not counted, so the expected shares are unknown.")
-                if sampling.total_variation is None
-                else 100.0 * sampling.total_variation
-            ),
-        ),
+        read_of("file_sampling", lambda sampling: or_reason(sampling.total_variation, NO_SHARES, 100.0)),
         skew_words,
         is_compared=True,
     ),
@@ -432,14 +370,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "The mean sampling skew of even samples of this size (simulated).",
         "file_sampling.total_variation_ideal",
-        read_of(
-            "file_sampling",
-            lambda sampling: (
-                Unavailable("The records of each file were not counted, so chance cannot be simulated.")
-                if sampling.total_variation_ideal is None
-                else 100.0 * sampling.total_variation_ideal
-            ),
-        ),
+        read_of("file_sampling", lambda sampling: or_reason(sampling.total_variation_ideal, NO_CHANCE, 100.0)),
         is_compared=True,
     ),
     Metric(
@@ -451,10 +382,7 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Different records that were used, over all records.",
         "file_sampling.coverage_percent",
-        read_of(
-            "file_sampling",
-            lambda sampling: NO_PROBE if sampling.coverage_percent is None else sampling.coverage_percent,
-        ),
+        read_of("file_sampling", lambda sampling: or_reason(sampling.coverage_percent, NO_PROBE)),
         coverage_words,
         is_compared=True,
     ),
@@ -479,12 +407,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Files of the job from which no example came.",
         "file_sampling.unopened",
-        read_of(
-            "file_sampling",
-            lambda sampling: or_reason(
-                sampling.unopened, "The files of the job are not recorded, so nobody knows which gave no example."
-            ),
-        ),
+        read_of("file_sampling", lambda sampling: or_reason(sampling.unopened, NO_FILES)),
         text=lambda sampling: format_count(sampling.unopened) if sampling.unopened else None,
         is_compared=True,
     ),
@@ -552,11 +475,7 @@ METRICS: tuple[Metric, ...] = (
         "file_sampling.same_source.per_batch",
         read_of(
             "file_sampling",
-            lambda sampling: (
-                Unavailable("Each record gives one example; a views stage makes several.")
-                if sampling.same_source is None
-                else sampling.same_source.per_batch
-            ),
+            lambda sampling: NO_VIEWS if sampling.same_source is None else sampling.same_source.per_batch,
         ),
         same_source_words,
         is_compared=True,
@@ -658,7 +577,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "What the data takes on disk, tables beside the files included.",
         "memory.data_bytes",
-        read_of("memory", lambda memory: NO_DATA if memory.data_bytes is None else float(memory.data_bytes)),
+        read_of("memory", lambda memory: or_reason(memory.data_bytes, NO_DATA)),
         lambda memory: None if memory.data_bytes is None else format_bytes(memory.data_bytes),
         is_compared=True,
     ),

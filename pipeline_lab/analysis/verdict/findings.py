@@ -37,7 +37,7 @@ FEWER_CHECKPOINTS = (
     "write them less often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True))."
 )
 ENDS_PERCENT = 2.0
-"""As of outliers: each end is one."""
+"""The same as for outliers: each end is one."""
 BOUNDARIES_PERCENT = 5.0
 """From here on XProf calls a job moderately input-bound."""
 HIDDEN_PERCENT = 10.0
@@ -377,7 +377,7 @@ _LEFT_OUT = "; the verdict leaves out what that adds to op dispatch"
 
 
 def _is_left_out(results: Results) -> bool:
-    """Say whether the verdict takes something off the launching of ops."""
+    """Say whether the verdict subtracts the cost of recording from the launching of ops."""
     breakdown = results.step_breakdown
     if isinstance(breakdown, Unavailable):
         return False

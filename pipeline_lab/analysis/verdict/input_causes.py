@@ -173,7 +173,7 @@ def cpu_bound(facts: InputFacts) -> bool:
 
 
 def call_overhead(facts: InputFacts) -> bool:
-    """The stage works very often for a batch, for next to nothing each time."""
+    """The stage is called very often for a batch, and does next to nothing each time."""
     seen, calls, work = facts.blamed.seen, facts.blamed.calls_per_batch, facts.blamed.work
     if _is_python(facts):
         return False
@@ -280,7 +280,7 @@ def _of_script(blamed: Blamed) -> Iterator[Evidence]:
 
 
 def _gains(facts: InputFacts) -> list[tuple[str, float]]:
-    """Return what two cures of a serial pipeline would save of the step; Python that keeps a core busy gains by one of them."""
+    """Return what two remedies for a serial pipeline would save of the step; Python that keeps a core busy gains by one of them."""
     gains = [("overlap", overlap_gain(facts))]
     if not python_bound(facts):
         at_once = f"{times_as_many(facts):.3g} times as many calls of {facts.blamed.words} at once"

@@ -37,7 +37,7 @@ The profiler alone moves it: recorded steps of short calls take up to a tenth lo
 UNLIKE = 0.2
 """Share by which the mean of all steps differs from that of the recorded ones where it is given for the step's time."""
 SAME = 0.02
-"""Two means of a step that differ by no more than this share need no words."""
+"""Two means of a step that differ by no more than this share count as equal."""
 SETS_PACE = 0.8
 """A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
 

@@ -1,4 +1,4 @@
-"""What recording adds to the steps of a job, which is none of what the job itself takes."""
+"""What recording adds to the steps of a job."""
 
 from dataclasses import dataclass
 
@@ -28,17 +28,17 @@ class RecordingCost:
     plain_ns: float
 
     def added_ns(self, breakdown: StepBreakdown) -> float:
-        """Return what it adds to the recorded steps in all: at most all that looks like launching ops."""
+        """Return what it adds to the recorded steps in all: at most the time that looks like launching ops."""
         return min(self.share * breakdown.total_ns, breakdown.dispatch_ns)
 
 
 def has_device_work(breakdown: StepBreakdown) -> bool:
-    """Say whether work of a device was recorded, so that the host's is beside it."""
+    """Say whether work of a device was recorded."""
     return breakdown.device_compute_ns + breakdown.device_copy_ns > 0
 
 
 def find_recording_cost(results: Results, breakdown: StepBreakdown) -> RecordingCost | None:
-    """Return what recording does to the steps; None where that is nothing to speak of, or not known.
+    """Return what recording does to the steps; None where that is little, or not known.
 
     The profiler works on the host, for each op that is launched, so beside a device that time looks like dispatch.
 

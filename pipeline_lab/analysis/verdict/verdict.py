@@ -35,7 +35,7 @@ class Evidence:
 
 
 MOST_DOUBTS = 2
-"""Reasons that stand beside a low confidence."""
+"""Reasons shown beside a low confidence."""
 LEAST_GAIN_PERCENT = 1.0
 """A smaller gain is not named: it is less than the prediction's own error."""
 NO_GAIN = Unavailable(

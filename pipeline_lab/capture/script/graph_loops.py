@@ -51,7 +51,7 @@ AREA = "steps of pipeline_lab"
 _emptying, _dropping = threading.Lock(), threading.Lock()
 DROPPING = "pipeline-lab drops"
 DROP_S = 5.0
-"""Between looks at rows that nobody reads any more."""
+"""Seconds between drops of rows that nobody reads any more."""
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class _Loop:
 
     Attributes:
         of: What is known of each of its passes.
-        current: The pass that runs; None before the first and behind each.
+        current: The pass that runs; None before the first and after each.
         asked_ns: When it asked for its next batch, by ``perf_counter``.
     """
 
@@ -222,7 +222,7 @@ class _Clocks:
                 self._lay(STEP, arrived, examples, self._effects(first))
 
     def end(self) -> None:
-        """Read the clock behind the loop."""
+        """Read the clock after the loop."""
         with contextlib.suppress(Exception):
             self._lay(ENDED, after=self._effects(self._first))
 

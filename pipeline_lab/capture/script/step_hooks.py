@@ -33,7 +33,7 @@ listeners: list[Take] = []
 installed = threading.Lock()
 MARK = "notes_for_pipeline_lab"
 SHORTEST_END_NS = 10 * NS_PER_MS
-"""What the end of an iterator takes where it waits for nobody is less."""
+"""The end of an iterator that waits for no thread takes less."""
 
 
 class Here(threading.local):
@@ -147,7 +147,7 @@ def _hook_iterators() -> None:
 
 
 def _note_giving_up(iterator: Any) -> None:
-    """Give up what TensorFlow holds for an iterator, as is done after this anyway, and note it if that took its time."""
+    """Release what TensorFlow holds for an iterator, as would follow anyway, and note it if that took long."""
     if not listeners:
         return
     begun_ns = now_ns()

@@ -11,11 +11,12 @@ import statistics
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.capture.script.graph_waits import fit_waits
 from pipeline_lab.capture.script.step_notes import (
     Called,
     Ended,
@@ -421,7 +422,7 @@ class StepLog:
         return [step for step in self._ready if step.wait_ns is None and not step.knows_no_wait]
 
     def _assign(self, of: Pass, gaps: Gaps) -> None:
-        """Assign what tf.data saw; whether a request is under way, so one more time is over, shows by what fits better."""
+        """Assign what tf.data saw."""
         steps = [step for step in self._unknown if step.next_ns is not None and step.of.iterator == of.iterator]
         if not steps:
             return
@@ -429,13 +430,7 @@ class StepLog:
             (step.start_ns, step.next_ns or 0, (step.end_ns or 0) - step.start_ns, step.steps, step.last_element)
             for step in steps
         ]
-        times = np.array(known_times, np.int64).T
-        fits = [_waits(times, gaps, last) for last in (gaps.elements - 1, gaps.elements)]
-        known = len(gaps.between_ns)
-        if known in (gaps.elements - 1, gaps.elements):
-            chosen = fits[known - (gaps.elements - 1)]
-        else:
-            chosen = min(fits, key=lambda fit: fit.misfit_ns)
+        chosen = fit_waits(np.array(known_times, np.int64).T, gaps)
         for place, wait_ns in zip(chosen.places.tolist(), chosen.wait_ns.tolist(), strict=True):
             step = steps[place]
             step.wait_ns = min(max(0, wait_ns), step.length_ns)
@@ -514,28 +509,3 @@ class StepLog:
         if self._step:
             self._reported_ns = now_ns
             self._log.write(ProgressEvent(self._step, None, (now_ns - self._begun_ns) / NS_PER_S, None))
-
-
-class _Fit(NamedTuple):
-    """Waits of the steps that tf.data's times cover, by their places, and by how much these cannot be theirs."""
-
-    places: IntArray
-    wait_ns: IntArray
-    misfit_ns: int
-
-
-def _waits(times: IntArray, gaps: Gaps, last: int) -> _Fit:
-    """Return the waits of steps.
-
-    Args:
-        times: Start, start of the next one, length, batches and last element of each step, shape (5, n).
-        gaps: What tf.data saw.
-        last: The element before its last time.
-    """
-    start, following, length, count, element = times
-    sums = np.concatenate(([0], np.cumsum(np.asarray(gaps.between_ns, np.int64))))
-    high = element - (last - len(gaps.between_ns) + 1)
-    low = high - count + 1
-    places = np.flatnonzero((low >= 0) & (high < len(gaps.between_ns)))
-    wait = (following - start)[places] - (sums[high[places] + 1] - sums[low[places]])
-    return _Fit(places, wait, int(np.maximum(np.maximum(-wait, wait - length[places]), 0).sum()))

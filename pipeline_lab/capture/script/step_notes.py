@@ -112,7 +112,7 @@ class Saved(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """Python gave up an iterator, which took its time."""
+    """Python released an iterator, which took long."""
 
     asked_ns: int
     ended_ns: int
@@ -123,7 +123,7 @@ Note = OfPass | Fed | Saved | GivenUp
 
 
 def sort_notes(notes: deque[Note]) -> None:
-    """Put notes into the order in which what they tell was over; others may be added meanwhile."""
+    """Sort notes by the end of what they report; others may be added meanwhile."""
     known = [notes.popleft() for _ in range(len(notes))]
     notes.extendleft(sorted(known, key=_over_ns, reverse=True))
 

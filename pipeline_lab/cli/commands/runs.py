@@ -85,7 +85,7 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
 
 TITLES = ("Run", "Name", "State", "Created", "Took", "Tags")
 MOST_IN_A_TABLE = 500
-"""Rows of a table that is fitted to the terminal; of more of them that takes seconds."""
+"""Most rows of a table that is fitted to the terminal; more would take seconds."""
 
 
 def _print_plainly(rows: Sequence[Sequence[str]]) -> None:

@@ -23,7 +23,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from markupsafe import Markup
 
-from pipeline_lab.analysis.metrics.metrics import headline
+from pipeline_lab.analysis.metrics.metric_rows import headline
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line

@@ -145,7 +145,7 @@ _LOOK_S = 1.0
 """How often it checks its owner."""
 _REQUEST_BYTES = 64 * 1024
 _REQUEST_S = 10.0
-"""How long a caller may take to send its line; on an idle machine no time at all."""
+"""How long a caller may take to send its line."""
 
 
 def main() -> None:

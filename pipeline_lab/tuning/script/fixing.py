@@ -27,7 +27,7 @@ from pipeline_lab.pipeline.changes import (
     made_at_one_place,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
@@ -146,9 +146,8 @@ def _if_reordered(left: Sequence[LeftAlone], run: ScriptRun | Unavailable) -> st
     others = [each.change for each in left if each.reason == REORDERS and promises(each.change, run)]
     if not others or isinstance(run, Unavailable):
         return ""
-    gains = {id(each): expected_gain(each, run) for each in others}
-    best = max(others, key=lambda each: gains[id(each)])
-    return f" With --may-reorder the model expects {format_percent(gains[id(best)])} less time per step: {best.words}"
+    gain, best = max(((expected_gain(each, run), each) for each in others), key=lambda pair: pair[0])
+    return f" With --may-reorder the model expects {format_percent(gain)} less time per step: {best.words}"
 
 
 def _find(
@@ -175,7 +174,7 @@ def _find(
     if not edited.written:
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
-    with Prover(script, recipe.uses.index(use), watches=places_of(recipe, found)) as prover:
+    with Prover(script, recipe.uses.index(use), watches=watched_places(recipe, use, found)) as prover:
         stop()
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
@@ -185,8 +184,7 @@ def _find(
             left += [LeftAlone(*each) for each in unfit]
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
-        fitting = edited.written
-        proved = _prove(recipe, use, fitting, texts, prover, left, stop)
+        proved = _prove(recipe, use, edited.written, texts, prover, left, stop)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
 
 
@@ -303,6 +301,12 @@ def places_of(recipe: Recipe, changes: Iterable[Change]) -> list[str]:
     """Return where the calls stand that changes touch; a prefetch touches none, for it hands on whatever it gets."""
     numbers = {number for change in changes if change.rewrite != "prefetch" for number in calls_of(change.edits)}
     return sorted({str(recipe.call(number).place) for number in numbers})
+
+
+def watched_places(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> list[str]:
+    """Return where calls may change in the end: a cache that is too large stands earlier."""
+    earlier = find_earlier_caches(recipe, use) if any(change.rewrite == "cache" for change in changes) else ()
+    return places_of(recipe, [*changes, *earlier])
 
 
 def others_of(recipe: Recipe, use: DatasetUse, changes: Iterable[Change]) -> list[str]:

@@ -36,10 +36,13 @@ def worth_proving(
     left: list[tuple[Change, str]] = []
     for change in found:
         reason = too_large(change, before, recipe, use) or needless(change, before, run)
-        left += [(change, reason)] if reason else []
-        earlier = find_earlier_caches(recipe, use) if reason and change.rewrite == "cache" else ()
-        smaller = (each for each in earlier if not too_large(each, before, recipe, use))
-        worth += list(itertools.islice(smaller, 1)) if reason else [change]
+        if not reason:
+            worth.append(change)
+            continue
+        left.append((change, reason))
+        if change.rewrite == "cache":
+            smaller = (each for each in find_earlier_caches(recipe, use) if not too_large(each, before, recipe, use))
+            worth += itertools.islice(smaller, 1)
     return worth, left
 
 

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels
 from pipeline_lab.analysis.metrics.metric import Topic
-from pipeline_lab.analysis.metrics.metrics import topic_rows
+from pipeline_lab.analysis.metrics.metric_rows import topic_rows
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pipeline_lab.analysis.metrics.metric import Over, say_bases
-from pipeline_lab.analysis.metrics.metrics import headline_of
+from pipeline_lab.analysis.metrics.metric_rows import headline_of
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict

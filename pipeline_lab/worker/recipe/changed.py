@@ -121,7 +121,7 @@ class _CallEdits:
         method: To call instead; None for its own.
         stays: Whether it is made at its place.
         first: Calls that are made directly before it, with their arguments.
-        then: Calls that are inserted behind it.
+        then: Calls that are inserted after it.
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)

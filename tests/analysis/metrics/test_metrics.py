@@ -8,7 +8,8 @@ import pytest
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metrics.metric import Metric, Topic, Unit
-from pipeline_lab.analysis.metrics.metrics import HEADLINE, METRICS, find_metric, headline, number_rows, topic_rows
+from pipeline_lab.analysis.metrics.metric_rows import headline, number_rows, topic_rows
+from pipeline_lab.analysis.metrics.metrics import HEADLINE, METRICS, find_metric
 from pipeline_lab.analysis.sampling.file_sampling import SameSource
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.mixing import Mixing

@@ -1,39 +1,19 @@
-"""Run a script up to the place where it reads a dataset, read that dataset instead, and say what came.
-
-``python -m pipeline_lab.capture.sample_script`` answers requests on standard input, a line of JSON each, with a line of JSON.
-TensorFlow is imported once; each request is answered in a forked copy of this process, so that scripts share nothing. The
-same seeds are set before each script begins; what the script sets itself stays. Nothing of it runs behind the place.
-"""
+"""Read a dataset of a script twice: digests of its elements, how often each example comes, the sizes of its stages."""
 
 import contextlib
-import functools
 import gc
 import hashlib
-import importlib.machinery
-import inspect
-import io
-import json
-import linecache
-import os
-import random
-import signal
-import sys
 import time
-import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.pipeline.samples import FAR_ENOUGH, Sample, SampleRequest, StageSize
-from pipeline_lab.runs.launch.runtime import die_with_parent
-from pipeline_lab.worker.note.failures import describe
 
-SEED = 20_000
 PASSES = 2
 """Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
 KEPT_BYTES = 32_000_000
@@ -275,194 +255,3 @@ def _count(dataset: Any) -> int | None:
             return None
         found = number
     return max(0, found)
-
-
-def run_and_read(request: SampleRequest) -> Sample:
-    """Run a script up to the place, in this process.
-
-    Raises:
-        RuntimeError: The script does not come there.
-    """
-    from pipeline_lab.capture.script.live_iterators import note_new_iterators
-    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-    from pipeline_lab.worker.recipe import wrapping
-
-    note_new_iterators()
-    note_new_datasets()
-    reader = SampleReader(request)
-    wrapping.readers.append(reader.note)
-    run = run_module if request.is_module else run_script
-    try:
-        in_order = _in_order() if request.in_order else contextlib.nullcontext()
-        with _instead_of_files(request.texts), _files_elsewhere(Path(f"{request.values}-files")), in_order:
-            _set_seeds(SEED if request.is_seeded else None)
-            run(request.target, list(request.arguments))
-    except Reached:
-        pass
-    except SystemExit as error:
-        if error.code:
-            raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
-    finally:
-        wrapping.readers.remove(reader.note)
-    if reader.sample is None:
-        raise RuntimeError("the script ends before it reads the dataset")
-    return reader.sample
-
-
-@contextlib.contextmanager
-def _in_order() -> Iterator[None]:
-    """Let TensorFlow be deterministic: functions that draw random numbers then run one at a time."""
-    from tensorflow.python.framework import config
-
-    config.enable_op_determinism()
-    try:
-        yield
-    finally:
-        config.disable_op_determinism()
-
-
-@contextlib.contextmanager
-def _files_elsewhere(folder: Path) -> Iterator[None]:
-    """Let snapshots, and caches that are not complete, keep their files in a folder: the script's own must not hold a part."""
-    import tensorflow as tf
-
-    kind = tf.data.Dataset
-    known = {method: getattr(kind, method) for method in KEPT_BY}
-    for method, function in known.items():
-        setattr(kind, method, _keeping_elsewhere(function, KEPT_BY[method], folder))
-    try:
-        yield
-    finally:
-        for method, function in known.items():
-            setattr(kind, method, function)
-
-
-KEPT_BY = {"cache": "filename", "snapshot": "path"}
-"""Argument that names the files of a method."""
-
-
-def _keeping_elsewhere(method: Any, name: str, folder: Path) -> Any:
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def keep(*arguments: Any, **options: Any) -> Any:
-        given = signature.bind(*arguments, **options)
-        file = given.arguments.get(name)
-        if isinstance(file, str) and file and not Path(f"{file}.index").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            given.arguments[name] = str(folder / hashlib.blake2b(file.encode(), digest_size=8).hexdigest())
-        return method(*given.args, **given.kwargs)
-
-    return keep
-
-
-def _set_seeds(seed: int | None) -> None:
-    import tensorflow as tf
-
-    random.seed(seed)
-    np.random.seed(seed)
-    tf.random.set_seed(seed)  # None leaves each draw to chance, as it is without it
-
-
-@contextlib.contextmanager
-def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
-    """Let Python run, and show, other texts than the files hold."""
-    loader = importlib.machinery.SourceFileLoader
-    read_code = loader.get_code
-
-    def get_code(self: Any, fullname: str) -> Any:
-        path = self.get_filename(fullname)
-        return compile(texts[path], path, "exec", dont_inherit=True) if path in texts else read_code(self, fullname)
-
-    open_code = io.open_code
-
-    def open_text(path: str) -> Any:
-        return io.BytesIO(texts[path].encode()) if path in texts else open_code(path)
-
-    update = linecache.updatecache
-    shown = {path: (len(text), None, text.splitlines(keepends=True), path) for path, text in texts.items()}
-
-    def updatecache(filename: str, module_globals: Any = None) -> Any:  # AutoGraph asks for what the disk holds
-        if filename not in shown:
-            return update(filename, module_globals)
-        linecache.cache[filename] = shown[filename]
-        return shown[filename][2]
-
-    linecache.cache.update(shown)
-    linecache.updatecache = updatecache
-    loader.get_code, io.open_code = get_code, open_text  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        loader.get_code, io.open_code = read_code, open_code  # type: ignore[method-assign]
-        linecache.updatecache = update
-        for path in texts:
-            linecache.cache.pop(path, None)
-
-
-def answer(request: SampleRequest) -> dict[str, Any]:
-    """Return the sample of a request, or why there is none, as JSON."""
-    try:
-        return {"sample": asdict(run_and_read(request))}
-    except BaseException as error:  # whatever the script raises
-        return {
-            "error": str(error) if type(error) is RuntimeError else describe(error),
-            "details": traceback.format_exc()[-4000:],
-        }
-
-
-def _in_copy(request: SampleRequest) -> dict[str, Any]:
-    """Answer in a forked process, killed when the time is up."""
-    reading, writing = os.pipe()
-    die = die_with_parent()
-    child = os.fork()
-    if not child:
-        die()
-        os.close(reading)
-        os.setpgid(0, 0)
-        quiet = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(quiet, stream)
-        with os.fdopen(writing, "w") as pipe:
-            json.dump(answer(request), pipe)
-        os._exit(0)
-    os.close(writing)
-    signal.signal(signal.SIGALRM, lambda *_: _end(child))
-    signal.setitimer(signal.ITIMER_REAL, request.patience_s)
-    try:
-        with os.fdopen(reading) as pipe:
-            text = pipe.read()
-        _, status = os.waitpid(child, 0)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _end(child)
-    if text:
-        found: dict[str, Any] = json.loads(text)
-        return found
-    ended = (
-        "killed by the system"
-        if os.WIFSIGNALED(status)
-        else f"ended with exit code {os.waitstatus_to_exitcode(status)}"
-    )
-    return {"error": f"the script's process was {ended}, or took longer than {request.patience_s:g} s", "details": ""}
-
-
-def _end(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def main() -> None:
-    import keras  # noqa: F401 (so that copies need not import it)
-    import tensorflow  # noqa: F401
-
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        document = json.loads(line)
-        answers.write(json.dumps(_in_copy(SampleRequest(**document))) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.capture import sample_script
-from pipeline_lab.capture.sample_script import read_sample
+from pipeline_lab.capture.script_sample import sample_reader
+from pipeline_lab.capture.script_sample.sample_reader import read_sample
 from pipeline_lab.pipeline.samples import SampleRequest
 
 
@@ -30,8 +30,8 @@ def test_both_passes_get_their_part_of_the_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: float, passes: list[int]
 ) -> None:
     dataset = _Slow()
-    monkeypatch.setattr(sample_script, "time", dataset)
-    monkeypatch.setattr(sample_script, "_arrays", lambda element: [np.asarray([element])])
+    monkeypatch.setattr(sample_reader, "time", dataset)
+    monkeypatch.setattr(sample_reader, "_arrays", lambda element: [np.asarray([element])])
     request = SampleRequest("train.py", [], False, {}, 0, 200, seconds, str(tmp_path / "values.npz"), 60.0)
     found = read_sample(dataset, request)
     assert [len(each) for each in found.passes] == passes

@@ -1,0 +1,158 @@
+"""Run a script up to the place where it reads a dataset, and read that dataset instead."""
+
+import contextlib
+import functools
+import hashlib
+import importlib.machinery
+import inspect
+import io
+import linecache
+import random
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
+from pipeline_lab.capture.watch_script import run_module, run_script
+from pipeline_lab.pipeline.samples import Sample, SampleRequest
+from pipeline_lab.worker.note.failures import describe
+
+SEED = 20_000
+
+
+def run_and_read(request: SampleRequest) -> Sample:
+    """Run a script up to the place, in this process.
+
+    Raises:
+        RuntimeError: The script does not come there.
+    """
+    from pipeline_lab.capture.script.live_iterators import note_new_iterators
+    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
+    from pipeline_lab.worker.recipe import wrapping
+
+    note_new_iterators()
+    note_new_datasets()
+    reader = SampleReader(request)
+    wrapping.readers.append(reader.note)
+    run = run_module if request.is_module else run_script
+    try:
+        in_order = _in_order() if request.in_order else contextlib.nullcontext()
+        with _instead_of_files(request.texts), _files_elsewhere(Path(f"{request.values}-files")), in_order:
+            _set_seeds(SEED if request.is_seeded else None)
+            run(request.target, list(request.arguments))
+    except Reached:
+        pass
+    except SystemExit as error:
+        if error.code:
+            raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
+    finally:
+        wrapping.readers.remove(reader.note)
+    if reader.sample is None:
+        raise RuntimeError("the script ends before it reads the dataset")
+    return reader.sample
+
+
+@contextlib.contextmanager
+def _in_order() -> Iterator[None]:
+    """Let TensorFlow be deterministic: functions that draw random numbers then run one at a time."""
+    from tensorflow.python.framework import config
+
+    config.enable_op_determinism()
+    try:
+        yield
+    finally:
+        config.disable_op_determinism()
+
+
+@contextlib.contextmanager
+def _files_elsewhere(folder: Path) -> Iterator[None]:
+    """Let snapshots, and caches that are not complete, keep their files in a folder: the script's own must not hold a part."""
+    import tensorflow as tf
+
+    kind = tf.data.Dataset
+    known = {method: getattr(kind, method) for method in KEPT_BY}
+    for method, function in known.items():
+        setattr(kind, method, _keeping_elsewhere(function, KEPT_BY[method], folder))
+    try:
+        yield
+    finally:
+        for method, function in known.items():
+            setattr(kind, method, function)
+
+
+KEPT_BY = {"cache": "filename", "snapshot": "path"}
+"""Argument that names the files of a method."""
+
+
+def _keeping_elsewhere(method: Any, name: str, folder: Path) -> Any:
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def keep(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options)
+        file = given.arguments.get(name)
+        if isinstance(file, str) and file and not Path(f"{file}.index").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            given.arguments[name] = str(folder / hashlib.blake2b(file.encode(), digest_size=8).hexdigest())
+        return method(*given.args, **given.kwargs)
+
+    return keep
+
+
+def _set_seeds(seed: int | None) -> None:
+    import tensorflow as tf
+
+    random.seed(seed)
+    np.random.seed(seed)
+    tf.random.set_seed(seed)  # None leaves each draw to chance, as it is without it
+
+
+@contextlib.contextmanager
+def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
+    """Let Python run, and show, other texts than the files hold."""
+    loader = importlib.machinery.SourceFileLoader
+    read_code = loader.get_code
+
+    def get_code(self: Any, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        return compile(texts[path], path, "exec", dont_inherit=True) if path in texts else read_code(self, fullname)
+
+    open_code = io.open_code
+
+    def open_text(path: str) -> Any:
+        return io.BytesIO(texts[path].encode()) if path in texts else open_code(path)
+
+    update = linecache.updatecache
+    shown = {path: (len(text), None, text.splitlines(keepends=True), path) for path, text in texts.items()}
+
+    def updatecache(filename: str, module_globals: Any = None) -> Any:  # AutoGraph asks for what the disk holds
+        if filename not in shown:
+            return update(filename, module_globals)
+        linecache.cache[filename] = shown[filename]
+        return shown[filename][2]
+
+    linecache.cache.update(shown)
+    linecache.updatecache = updatecache
+    loader.get_code, io.open_code = get_code, open_text  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        loader.get_code, io.open_code = read_code, open_code  # type: ignore[method-assign]
+        linecache.updatecache = update
+        for path in texts:
+            linecache.cache.pop(path, None)
+
+
+def answer(request: SampleRequest) -> dict[str, Any]:
+    """Return the sample of a request, or why there is none, as JSON."""
+    try:
+        return {"sample": asdict(run_and_read(request))}
+    except BaseException as error:  # whatever the script raises
+        return {
+            "error": str(error) if type(error) is RuntimeError else describe(error),
+            "details": traceback.format_exc()[-4000:],
+        }
