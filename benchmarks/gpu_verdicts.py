@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu_verdicts [--only NAME …] [--steps N] [--kernel-us T]
 
-Beside each verdict stands what a stopwatch says: the step with its pipeline and on a held batch, the pipeline alone, and the
+Beside each verdict stands what a stopwatch says: the end-to-end step, the compute-only step, the pipeline alone, and the
 device's work by the device's own clock. It records nothing and uses nothing of the analysis, so it tells whether the verdict is
 right. The device computes while an op is launched, so the steps of most networks are limited by that: true here, unlike on a
 real GPU. With kernels of ``--kernel-us 500`` they are limited by the device instead.

@@ -42,7 +42,7 @@ class Truth:
     """What is true of a script.
 
     Attributes:
-        step_ms, compute_ms, input_ms: End to end, on a held batch, and the dataset alone, per step.
+        step_ms, compute_ms, input_ms: The end-to-end step, the compute-only step, and the dataset alone, per step.
         spread_percent: Difference of two measurements of the unchanged script.
         gains_percent: Of each change: how much shorter a step becomes.
         classes: Verdicts that are right.
@@ -88,7 +88,7 @@ def _classes(
 ) -> frozenset[str]:
     """Return the verdicts that are right, from times alone, without the ends of iterators.
 
-    What a step takes beyond the held batch is lost to input. It is waiting where the pipeline alone takes nearly as long as the
+    What a step takes beyond the compute-only step is lost to input. It is waiting where the pipeline alone takes nearly as long as the
     step as written, or the loop was seen to wait for most of it; else both may be true: input and compute take turns, or the
     pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's.
 

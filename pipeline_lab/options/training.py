@@ -46,7 +46,7 @@ class TrainingOptions(Options):
     steps_per_call: int = Field(1, ge=1, le=100_000)
     """Steps of one call from Python, for loops that take several; Keras calls it `steps_per_execution`."""
     calibrate: bool = True
-    """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
+    """Before the steps, time the compute-only step and the pipeline alone."""
     page_cache: Literal["warm", "cold"] = "warm"
     """`cold`: the data files are dropped from the system's page cache before they are read; `warm`: read as they are."""
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None

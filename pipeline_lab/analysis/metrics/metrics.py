@@ -105,7 +105,7 @@ METRICS: tuple[Metric, ...] = (
         Topic.GAPS,
         Over.JUDGED_STEPS,
         "higher",
-        "Share of the step that is lost to nothing: the device works, or the training computation where it is on the processor.",
+        "Share of the step in which the device works, or the training computation where it runs on the processor; none of it is lost.",
         "verdict.step.busy_percent",
         read_judged("busy_percent"),
     ),

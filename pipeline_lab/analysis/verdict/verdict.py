@@ -162,7 +162,7 @@ class JudgedStep:
     Attributes:
         mean_ns: Its length.
         input_percent: Share of it that is lost to input: what a perfect pipeline would save.
-        busy_percent: Share of it that is lost to nothing.
+        busy_percent: Share of it of which nothing is lost.
         count: How many steps that was measured over.
         are_recorded: These are the recorded steps; else all measured ones, of which the recorded ones are no fair sample.
     """

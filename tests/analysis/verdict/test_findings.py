@@ -209,7 +209,7 @@ def test_outliers_that_cost_time():
 
 
 def test_hidden_contention_is_work_beyond_the_held_batch_that_no_wait_shows():
-    # the steps wait 30 ms on average; of 60 ms they work 30, on a held batch 16; the pipeline needs 60
+    # the steps wait 30 ms on average; of 60 ms they work 30, the compute-only step takes 16; the pipeline needs 60
     crowded = Calibration(16e6, 60e6, 60e6)
     assert kinds(calibration=crowded) == ["hidden-contention"]
     assert kinds(calibration=crowded, other_cpu_percent=70.0) == ["busy-machine"]
