@@ -12,7 +12,6 @@ from pipeline_lab.stages.code import assign_call, parallel_arguments
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.stages.stage_values import (
     Amount,
-    Call,
     Element,
     Host,
     Neighbors,
@@ -108,28 +107,6 @@ def _refuse_examples(stage: str, standing: Neighbors) -> None:
         raise ValueError(f"{stage} takes batches; put batch before it")
 
 
-def _calls(value: Any) -> Any:
-    return "autotune" if value == -1 else value
-
-
-def _call(mode: str) -> Call:
-    return Call(
-        mode,
-        {
-            "batch_size": "size",
-            **({"padded_shapes": None, "padding_values": None} if mode == "padded_batch" else {}),
-            "drop_remainder": "drop_remainder",
-            **(
-                {"num_parallel_calls": "num_parallel_calls", "deterministic": "deterministic"}
-                if mode == "batch"
-                else {}
-            ),
-        },
-        {"mode": mode, "drop_remainder": False},
-        {"num_parallel_calls": _calls},
-    )
-
-
 class BatchStage(BatchingStage):
     """Put consecutive elements together into batches."""
 
@@ -144,7 +121,7 @@ class BatchStage(BatchingStage):
 
     matters: ClassVar = ("size",)
     sliders: ClassVar = {"size": "Batch size"}
-    calls: ClassVar[tuple[Call, ...]] = (_call("batch"), _call("padded_batch"), _call("ragged_batch"))
+    methods: ClassVar[frozenset[str]] = frozenset({"batch", "padded_batch", "ragged_batch"})
     iterators: ClassVar[frozenset[str]] = frozenset(
         {"BatchV2", "ParallelBatch", "PaddedBatchV2", "Rebatch", "RebatchV2", "MapAndBatch"}
     )
@@ -228,21 +205,7 @@ class BucketStage(BatchingStage):
     drop_remainder: bool = False
     """Throw away what is left in a bucket at the end of the data: the rarest lengths would suffer most."""
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call(
-            "bucket_by_sequence_length",
-            {
-                "element_length_func": None,
-                "bucket_boundaries": "boundaries_s",
-                "bucket_batch_sizes": "batch_sizes",
-                "padded_shapes": None,
-                "padding_values": None,
-                "pad_to_bucket_boundary": None,
-                "no_padding": None,
-                "drop_remainder": "drop_remainder",
-            },
-        ),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"bucket_by_sequence_length"})
     iterators: ClassVar[frozenset[str]] = frozenset({"GroupByWindow"})
     makes_batches: ClassVar[bool] = True
     needs_measuring: ClassVar[bool] = True
@@ -308,7 +271,7 @@ class UnbatchStage(BatchingStage):
 
     stage: Literal["unbatch"] = "unbatch"
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("unbatch"),)
+    methods: ClassVar[frozenset[str]] = frozenset({"unbatch"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Unbatch"})
     needs_measuring: ClassVar[bool] = True
 
@@ -340,9 +303,7 @@ class RebatchStage(BatchingStage):
     drop_remainder: bool = True
 
     matters: ClassVar = ("size",)
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call("rebatch", {"batch_size": "size", "drop_remainder": "drop_remainder"}, {"drop_remainder": False}),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"rebatch"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Rebatch", "RebatchV2"})
     needs_measuring: ClassVar[bool] = True
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from pipeline_lab.fields import Autotune
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, quote, wanted
 from pipeline_lab.stages.stage import OneForOne
-from pipeline_lab.stages.stage_values import Call, Host, Neighbors, Position, Reading, Remark, Running, Weight, Writing
+from pipeline_lab.stages.stage_values import Host, Neighbors, Position, Reading, Remark, Running, Weight, Writing
 
 HOST_AND_PORT = r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}"
 TUNED_PREFETCH = 2
@@ -53,8 +53,7 @@ class ServiceStage(OneForOne):
     compression: bool = True
     """Compress elements on their way from the workers; off saves processor time where the network is fast."""
 
-    calls: ClassVar[tuple[Call, ...]] = ()
-    written_with: ClassVar[frozenset[str]] = frozenset({"apply"})
+    methods: ClassVar[frozenset[str]] = frozenset()
     iterators: ClassVar[frozenset[str]] = frozenset()
     once: ClassVar[bool] = True
     needs_measuring: ClassVar[bool] = True
@@ -145,10 +144,6 @@ class PrefetchingStage(OneForOne):
         return "prefetch-depth", f"{self.stage}({self.buffer_size})", self.buffer_size
 
 
-def _depth(value: Any) -> Any:
-    return "autotune" if value == -1 else value
-
-
 class PrefetchStage(PrefetchingStage):
     """Prepare later elements while the current one is used."""
 
@@ -157,9 +152,7 @@ class PrefetchStage(PrefetchingStage):
     """Elements at this place of the pipeline: whole batches when it stands last."""
 
     matters: ClassVar = ("buffer_size",)
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call("prefetch", {"buffer_size": "buffer_size"}, read={"buffer_size": _depth}),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"prefetch"})
     at_end: ClassVar[int] = 1
 
     def lines(self, writing: Writing) -> Iterable[str]:
@@ -173,7 +166,7 @@ class PrefetchToDeviceStage(PrefetchingStage):
     buffer_size: int = Field(2, ge=1, le=1000)
     """Batches that wait on the GPU."""
 
-    calls: ClassVar[tuple[Call, ...]] = ()
+    methods: ClassVar[frozenset[str]] = frozenset()
     once: ClassVar[bool] = True
     at_end: ClassVar[int] = 2
 

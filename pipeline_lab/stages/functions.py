@@ -11,7 +11,6 @@ from pipeline_lab.stages.stage import OneForOne
 from pipeline_lab.stages.stage_values import (
     FLOAT_BYTES,
     Amount,
-    Call,
     Element,
     Host,
     Neighbors,
@@ -40,8 +39,7 @@ class FunctionStage(OneForOne):
         deterministic: bool | None
 
     iterators: ClassVar[frozenset[str]] = MAPS
-    calls: ClassVar[tuple[Call, ...]] = ()
-    written_with: ClassVar[frozenset[str]] = frozenset({"map"})
+    methods: ClassVar[frozenset[str]] = frozenset()
     is_function: ClassVar[bool] = True
     sliders: ClassVar[Mapping[str, str]] = {"num_parallel_calls": "Parallel calls of {stage}"}
     once: ClassVar[bool] = True
@@ -122,7 +120,6 @@ class ViewsStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    written_with: ClassVar[frozenset[str]] = frozenset({"map", "unbatch"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Unbatch"})
     inner_iterators: ClassVar[tuple[frozenset[str], ...]] = (MAPS,)
     placed_after: ClassVar[str | None] = "parse"
@@ -215,10 +212,6 @@ class LookupStage(FunctionStage):
     deterministic: bool | None = None
 
 
-def _calls(value: Any) -> Any:
-    return "autotune" if value == -1 else value
-
-
 class MapStage(FunctionStage):
     """The synthetic workload's own work on each record (`map_ms`)."""
 
@@ -226,11 +219,5 @@ class MapStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call(
-            "map",
-            {"map_func": None, "num_parallel_calls": "num_parallel_calls", "deterministic": "deterministic"},
-            read={"num_parallel_calls": _calls},
-        ),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"map"})
     is_tuned: ClassVar[bool] = True

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipeline_lab.stages.code import assign_call
 from pipeline_lab.stages.stage import OneForOne
-from pipeline_lab.stages.stage_values import Amount, Call, Position, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage_values import Amount, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import OrderStep, Repeat, Shuffle
 from pipeline_lab.units import format_bytes, format_count
 
@@ -25,12 +25,7 @@ class ShuffleStage(OneForOne):
 
     matters: ClassVar = ("buffer_size",)
     sliders: ClassVar = {"buffer_size": "Shuffle buffer"}
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call(
-            "shuffle",
-            {"buffer_size": "buffer_size", "seed": None, "reshuffle_each_iteration": "reshuffle_each_iteration"},
-        ),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"shuffle"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Shuffle", "ShuffleAndRepeat"})
 
     def lines(self, writing: Writing) -> Iterable[str]:
@@ -141,7 +136,7 @@ class RepeatStage(OneForOne):
     count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Epochs; None repeats without end."""
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("repeat", {"count": "count"}),)
+    methods: ClassVar[frozenset[str]] = frozenset({"repeat"})
     iterators: ClassVar[frozenset[str]] = frozenset({"ForeverRepeat", "FiniteRepeat", "ShuffleAndRepeat"})
     repeats: ClassVar[bool] = True
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.stages.code import INDENT, assign_call
 from pipeline_lab.stages.stage import OneForOne
-from pipeline_lab.stages.stage_values import Amount, Call, Element, Position, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage_values import Amount, Element, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Filter, OrderStep, RandomShard, Shard, Skip, Take
 from pipeline_lab.units import format_bytes, format_count
 
@@ -55,7 +55,7 @@ class TakeStage(PartStage):
     count: int = Field(1000, ge=1, le=1_000_000_000)
     """Elements at this place of the pipeline: examples before `batch`, batches after it."""
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("take", {"count": "count"}),)
+    methods: ClassVar[frozenset[str]] = frozenset({"take"})
     iterators: ClassVar[frozenset[str]] = frozenset({"FiniteTake"})
     stops_early: ClassVar[bool] = True
 
@@ -79,7 +79,7 @@ class SkipStage(PartStage):
     count: int = Field(100, ge=1, le=1_000_000_000)
     """Elements at this place of the pipeline: examples before `batch`, batches after it."""
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("skip", {"count": "count"}),)
+    methods: ClassVar[frozenset[str]] = frozenset({"skip"})
     iterators: ClassVar[frozenset[str]] = frozenset({"FiniteSkip"})
     wastes_work: ClassVar[bool] = True
 
@@ -115,7 +115,7 @@ class ShardStage(PartStage):
     index: int = Field(0, ge=0, le=99_999)
     """Which of the shards, counted from 0."""
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("shard", {"num_shards": "num_shards", "index": "index"}),)
+    methods: ClassVar[frozenset[str]] = frozenset({"shard"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Shard"})
     wastes_work: ClassVar[bool] = True
 
@@ -169,7 +169,7 @@ class RandomShardStage(PartStage):
     shard_size: int = Field(512, ge=1, le=100_000_000)
     """Elements in each stretch; what comes after the last stretch is never used."""
 
-    calls: ClassVar[tuple[Call, ...]] = ()
+    methods: ClassVar[frozenset[str]] = frozenset()
     iterators: ClassVar[frozenset[str]] = frozenset({"FlatMap"})
     wastes_work: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
@@ -224,7 +224,7 @@ class FilterStage(PartStage):
     keep_percent: float = Field(50.0, ge=1, le=100)
     """Chance of an element to be kept, percent."""
 
-    calls: ClassVar[tuple[Call, ...]] = (Call("filter", {"predicate": None}),)
+    methods: ClassVar[frozenset[str]] = frozenset({"filter"})
     iterators: ClassVar[frozenset[str]] = frozenset({"Filter"})
     wastes_work: ClassVar[bool] = True
     fixes_order: ClassVar[bool] = False

@@ -16,16 +16,12 @@ from pydantic import Field, model_validator
 from pipeline_lab.fields import Parallelism
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 from pipeline_lab.stages.stage import OneForOne
-from pipeline_lab.stages.stage_values import Amount, Call, Host, Position, Reading, Remark, Running, Weight, Writing
+from pipeline_lab.stages.stage_values import Amount, Host, Position, Reading, Remark, Running, Weight, Writing
 from pipeline_lab.statistics.reading_steps import OrderStep, ReadFiles, SampleFiles
 from pipeline_lab.units import format_count
 
 AHEAD_PER_FILE = 9
 """Records that a parallel interleave holds for each open file (seen with TensorFlow 2.21)."""
-
-
-def _calls(value: Any) -> Any:
-    return "autotune" if value == -1 else value
 
 
 _IN_ORDER = ("sequential", "flat_map", "map")
@@ -58,22 +54,7 @@ class ReadStage(OneForOne):
     shard_index: int = Field(0, ge=0, le=9_999)
     """Which of the shards, counted from 0."""
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call("TFRecordDataset", {"filenames": None, "compression_type": None, "buffer_size": None}),
-        Call(
-            "interleave",
-            {
-                "map_func": None,
-                "cycle_length": "cycle_length",
-                "block_length": "block_length",
-                "num_parallel_calls": "num_parallel_calls",
-                "deterministic": "deterministic",
-            },
-            {"mode": "interleave"},
-            {"num_parallel_calls": _calls},
-        ),
-        Call("sample_from_datasets", {}, {"mode": "sample"}),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"TFRecordDataset", "interleave", "sample_from_datasets"})
     iterators: ClassVar[frozenset[str]] = frozenset()
     once: ClassVar[bool] = True
     shown_with: ClassVar = {

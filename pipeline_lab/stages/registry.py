@@ -1,13 +1,13 @@
 """All stages by their names, read from the families, and which of them a call of a script stands for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Union
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from pipeline_lab.stages import batches, delivery, functions, order, parts, read, stores
-from pipeline_lab.stages.stage import OpaqueStage, Stage
+from pipeline_lab.stages.stage import Stage
 
 FAMILIES: tuple[ModuleType, ...] = (
     read,
@@ -43,7 +43,7 @@ else:
 
 def iterators_of(method: str) -> frozenset[str]:
     """Return the kinds of iterators that a method of ``tf.data.Dataset`` runs as; none where no stage knows it."""
-    kinds = (kind.iterators for kind in STAGE_TYPES.values() for call in kind.calls if call.method == method)
+    kinds = (kind.iterators for kind in STAGE_TYPES.values() if method in kind.methods)
     return frozenset[str]().union(*kinds)
 
 
@@ -54,30 +54,3 @@ def usual_place(kind: str, stages: Sequence[str]) -> int:
         return stages.index(new.placed_after) + 1
     is_before_last = bool(stages) and STAGE_TYPES[stages[-1]].at_end > new.at_end
     return len(stages) - is_before_last
-
-
-def recognize(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:
-    """Return the stage that a call of a script stands for; an opaque one where no stage knows the call.
-
-    Args:
-        method: Of ``tf.data.Dataset``.
-        arguments: By name, or by position.
-        line: Of the source.
-    """
-    for kind in STAGE_TYPES.values():
-        for call in kind.calls:
-            if call.method != method:
-                continue
-            named = {
-                list(call.fields)[name] if isinstance(name, int) and name < len(call.fields) else str(name): value
-                for name, value in arguments.items()
-            }
-            values = dict(call.values)
-            for name, value in named.items():
-                if (place := call.fields.get(name)) is not None:
-                    values[place] = call.read[name](value) if name in call.read else value
-            try:
-                return kind.model_validate(values)
-            except ValidationError:
-                break
-    return OpaqueStage(name=method, line=line)

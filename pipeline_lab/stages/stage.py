@@ -1,7 +1,7 @@
 """What a stage of tf.data declares.
 
 A stage is one class in a family module of this room: its options, its lines of source, where it may stand, what it does to
-number, size and order of the elements, how often it calls upstream, how it runs and what it costs, the calls and iterators
+number, size and order of the elements, how often it calls upstream, how it runs and what it costs, the methods and iterators
 by which it is recognized, and the advice about it. Everything else asks the declaration, through
 :mod:`pipeline_lab.stages.registry`; nothing outside this room knows the stages one by one.
 
@@ -17,7 +17,6 @@ from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.stage_values import (
     TAKEN_NS,
     Amount,
-    Call,
     Element,
     Host,
     Neighbors,
@@ -37,10 +36,8 @@ class Stage(Options):
     stage: str
     """Its name in the options."""
 
-    calls: ClassVar[tuple[Call, ...]]
-    """How it is recognized in a script; empty where no single call stands for it."""
-    written_with: ClassVar[frozenset[str]] = frozenset()
-    """Methods that it is written with but that do not stand for it in a script: other stages call them too."""
+    methods: ClassVar[frozenset[str]]
+    """Methods of ``tf.data.Dataset`` that stand for it in a script; empty where none does by itself."""
     iterators: ClassVar[frozenset[str]]
     """Kinds of iterators that it runs as, one at a time. Empty where all below one that belongs to no other stage is its own."""
     inner_iterators: ClassVar[tuple[frozenset[str], ...]] = ()
@@ -293,24 +290,3 @@ class OneForOne(Stage):
 
     def running(self, host: Host) -> Running:
         return Running()
-
-
-class OpaqueStage(OneForOne):
-    """A call of a user's script that no stage stands for; everything passes through it as it is.
-
-    It has no place in options: only a recipe can hold one.
-    """
-
-    stage: str = "opaque"
-    name: str
-    """The call."""
-    line: int | None = None
-    """Its place in the source."""
-
-    calls: ClassVar[tuple[Call, ...]] = ()
-    iterators: ClassVar[frozenset[str]] = frozenset()
-    needs_measuring: ClassVar[bool] = True
-    fixes_order: ClassVar[bool] = True
-
-    def lines(self, writing: Writing) -> Iterable[str]:
-        raise ValueError(f"{self.name} is a call of your own script, which only the script itself can write")

@@ -1,10 +1,9 @@
 """What stages are asked with and what they answer: plain values, which :mod:`pipeline_lab.stages.stage` puts together."""
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pipeline_lab.stages.stage import Stage
@@ -261,20 +260,3 @@ class Position:
 
     def remark(self, kind: str, weight: Weight, sentence: str) -> Remark:
         return Remark(kind, weight, self.index, sentence)
-
-
-@dataclass(frozen=True)
-class Call:
-    """How a stage is written in a script.
-
-    Attributes:
-        method: Of ``tf.data.Dataset``.
-        fields: The stage's field for each parameter of the method, in the method's order; None for one that no field holds.
-        values: Fields that the method itself sets, and defaults of its parameters.
-        read: What a field becomes of an argument, where it is not the argument itself.
-    """
-
-    method: str
-    fields: Mapping[str, str | None] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
-    read: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
 from pipeline_lab.stages.stage import OneForOne, Stage
-from pipeline_lab.stages.stage_values import TAKEN_NS, Call, Neighbors, Position, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage_values import TAKEN_NS, Neighbors, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Cache, OrderStep
 from pipeline_lab.units import format_percent
 
@@ -87,9 +87,7 @@ class CacheStage(StoreStage):
     stage: Literal["cache"] = "cache"
     where: Literal["memory", "file"] = "memory"
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call("cache", {"filename": "where"}, read={"filename": lambda name: "file" if name else "memory"}),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"cache"})
     iterators: ClassVar[frozenset[str]] = frozenset({"MemoryCache", "FileCache"})
 
     @property
@@ -135,9 +133,7 @@ class SnapshotStage(StoreStage):
     compression: Literal["auto", "none", "gzip", "snappy"] = "auto"
     """``auto`` leaves it to tf.data, which takes Snappy."""
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call("snapshot", {"path": None, "compression": "compression"}, read={"compression": _named}),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"snapshot"})
     iterators: ClassVar[frozenset[str]] = frozenset()
     needs_measuring: ClassVar[bool] = True
     hides_work: ClassVar[bool] = True
@@ -152,13 +148,7 @@ class SaveStage(StoreStage):
     stage: Literal["save"] = "save"
     compression: Literal["none", "gzip"] = "none"
 
-    calls: ClassVar[tuple[Call, ...]] = (
-        Call(
-            "save",
-            {"path": None, "compression": "compression", "shard_func": None},
-            read={"compression": _named},
-        ),
-    )
+    methods: ClassVar[frozenset[str]] = frozenset({"save"})
     iterators: ClassVar[frozenset[str]] = frozenset()
     needs_measuring: ClassVar[bool] = True
     hides_work: ClassVar[bool] = True

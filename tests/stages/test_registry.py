@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from pydantic import ValidationError
@@ -11,9 +11,9 @@ from pipeline_lab.advice.stage_costs import attribute_costs
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.stages.code import Code
-from pipeline_lab.stages.pipeline import PipelineOptions, StageSequence
-from pipeline_lab.stages.registry import STAGE_TYPES, recognize
-from pipeline_lab.stages.stage import OneForOne, OpaqueStage, Stage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.registry import STAGE_TYPES, iterators_of
+from pipeline_lab.stages.stage import OneForOne, Stage
 from pipeline_lab.stages.stage_values import Host, Reading, Running, Writing
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.advice.test_stage_costs import chain
@@ -26,7 +26,7 @@ HOST = Host(4, 8.0, 1, True, None, None, SyntheticWorkload())
 @pytest.mark.parametrize("kind", STAGE_TYPES.values(), ids=NAMES)
 def test_a_stage_declares_every_part(kind: type[Stage]) -> None:
     assert not inspect.isabstract(kind), "an abstract part of Stage is left out"
-    for part in ("calls", "iterators"):
+    for part in ("methods", "iterators"):
         assert hasattr(kind, part), f"declare {part}, empty where there is none"
     assert kind.__doc__, "the docstring is the help of the form"
     assert "stage" in kind.__annotations__, "the name that documents use"
@@ -45,58 +45,16 @@ def test_a_stage_answers_every_question(stage: Stage) -> None:
     assert stage.placed_after is None or stage.placed_after in STAGE_TYPES
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=NAMES)
-def test_what_a_stage_is_called_in_a_script_is_a_field_of_it(stage: Stage) -> None:
-    for call in stage.calls:
-        assert {each for each in call.fields.values() if each} | set(call.values) <= set(type(stage).model_fields)
-        assert recognize(call.method, {}).stage == stage.stage
-
-
-def test_every_method_that_a_stage_writes_is_recognised() -> None:
+def test_every_method_that_a_stage_writes_stands_for_one() -> None:
+    known = {"apply"}.union(*(kind.methods for kind in STAGE_TYPES.values()))  # apply takes what is no method
     for stage in STAGES:
         for line in stage.lines(Writing(1, "work", False, ())):
-            for method in re.findall(r"dataset = dataset\.(\w+)\(", line):
-                known = recognize(method, {})
-                assert known.stage == stage.stage or method in stage.written_with, method
+            assert set(re.findall(r"dataset = dataset\.(\w+)\(", line)) <= known
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "expected"),
-    [
-        ("shuffle", {0: 2048}, {"stage": "shuffle", "buffer_size": 2048}),
-        (
-            "batch",
-            {0: 64, "num_parallel_calls": -1},
-            {"size": 64, "num_parallel_calls": "autotune", "drop_remainder": False},
-        ),
-        ("padded_batch", {"batch_size": 8}, {"stage": "batch", "mode": "padded_batch", "size": 8}),
-        ("prefetch", {0: -1}, {"stage": "prefetch", "buffer_size": "autotune"}),
-        ("cache", {0: "/tmp/kept"}, {"stage": "cache", "where": "file"}),
-        ("interleave", {"cycle_length": 4}, {"stage": "read", "mode": "interleave", "cycle_length": 4}),
-    ],
-)
-def test_a_call_of_a_script_becomes_a_stage(method: str, arguments: dict[Any, Any], expected: dict[str, Any]) -> None:
-    found = recognize(method, arguments).model_dump()
-    assert {name: found[name] for name in expected} == expected
-
-
-@pytest.mark.parametrize(("method", "arguments"), [("enumerate", {}), ("batch", {0: -5})])
-def test_a_call_that_no_stage_knows_is_opaque(method: str, arguments: dict[Any, Any]) -> None:
-    assert recognize(method, arguments, line=12) == OpaqueStage(name=method, line=12)
-
-
-def test_an_opaque_stage_passes_through_every_fold() -> None:
-    class Recipe(StageSequence):
-        stages = (recognize("interleave", {}), OpaqueStage(name="enumerate", line=3), recognize("batch", {0: 10}))
-
-    recipe = Recipe()
-    assert recipe.batch_sizes == (None, None, 10)
-    assert [amount.elements for amount in recipe.amounts((60, 40))] == [100, 100, 10]
-    assert recipe.examples_for_batch(None) == (10.0, 10.0, 10.0)
-    assert [element.examples for element in recipe.elements(SyntheticWorkload())] == [1, 1, 10]
-    assert recipe.stages[1].running(HOST) == Running()
-    with pytest.raises(ValueError, match="enumerate is a call of your own script"):
-        recipe.stages[1].lines(Writing(1, "", False))
+def test_the_iterators_of_a_method_are_those_of_its_stages() -> None:
+    assert iterators_of("shuffle") == {"Shuffle", "ShuffleAndRepeat"}
+    assert iterators_of("unknown") == frozenset()
 
 
 class ForgottenStage(OneForOne):
@@ -109,7 +67,7 @@ class UnknownStage(ForgottenStage):
     """A stage that says what is asked of it, with an iterator of its own."""
 
     stage: str = "unknown"
-    calls = ()
+    methods = frozenset()
     iterators = frozenset({"Unknown"})
 
     def lines(self, writing: Writing) -> list[str]:
