@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.cli.output import reading, say
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.run_folder import RunFolder, read_record
-from pipeline_lab.runs.store import open_store
+from pipeline_lab.runs.store import name_of, open_store
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
@@ -52,7 +52,7 @@ def tell_next(folder: RunFolder) -> None:
     store = folder.path.parent
     elsewhere = "" if store == open_store().root else f" --store {shlex.quote(str(store))}"
     say("Run {} is in {}. Next:", folder.id, str(store))
-    say("  numbers and suggestions: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(str(folder.path))}")
+    say("  numbers and suggestions: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(name_of(folder.path))}")
     say("  charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app{elsewhere}")
 
 

@@ -19,3 +19,10 @@ def test_a_suggestion_with_a_command_of_its_own_ends_with_it(tmp_path):
     folder = make_run(RunStore(tmp_path))
     assert closing._following(EDIT, folder) == ""
     assert closing._following(replace(EDIT, command="pipeline-lab what-if x"), folder) == "pipeline-lab what-if x"
+
+
+def test_a_run_of_the_usual_store_is_named_by_its_id(tmp_path, monkeypatch, capsys):
+    folder = make_run(RunStore(tmp_path))
+    monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path))
+    closing.tell_next(folder)
+    assert f"pipeline-lab analyze {folder.id}\n" in capsys.readouterr().err
