@@ -28,7 +28,7 @@ def times(
     return {
         "as_written_ms": [99.0, 101.0],
         "ends_ms": list(ends),
-        "compute_ms": compute,
+        "compute_ms": [compute - 1, compute + 1],
         "input_ms": alone,
         "wait_ms": wait,
         "changes_ms": {"prefetch": [changed - 1, changed + 1]},

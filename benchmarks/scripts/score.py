@@ -69,7 +69,8 @@ def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
     step_ms = sum(as_written) / len(as_written)
     gains = {name: 100.0 * (1.0 - sum(found) / len(found) / step_ms) for name, found in measured["changes_ms"].items()}
     kinds = {change.name: change.kind for change in entry.changes}
-    compute_ms, input_ms, ends_ms = measured["compute_ms"], measured["input_ms"], measured["ends_ms"]
+    compute_ms = sum(measured["compute_ms"]) / len(measured["compute_ms"])
+    input_ms, ends_ms = measured["input_ms"], measured["ends_ms"]
     by_kind = {kinds[name]: gain for name, gain in gains.items()}
     ended_ms = sum(ends_ms[-len(as_written) :]) / len(as_written)
     classes = _classes(step_ms - ended_ms, compute_ms, input_ms, measured["wait_ms"], by_kind)
