@@ -10,7 +10,7 @@ from pipeline_lab.capture.script.step_notes import Gaps
 IntArray = NDArray[np.int64]
 
 
-class Fit(NamedTuple):
+class FittedWaits(NamedTuple):
     """Waits of the steps that tf.data's times cover, by their places, and by how much these cannot be theirs."""
 
     places: IntArray
@@ -18,7 +18,7 @@ class Fit(NamedTuple):
     misfit_ns: int
 
 
-def fit_waits(times: IntArray, gaps: Gaps) -> Fit:
+def fit_waits(times: IntArray, gaps: Gaps) -> FittedWaits:
     """Return the waits of steps; whether a request is under way, so one more time is over, shows by what fits better.
 
     Args:
@@ -32,7 +32,7 @@ def fit_waits(times: IntArray, gaps: Gaps) -> Fit:
     return min(fits, key=lambda fit: fit.misfit_ns)
 
 
-def _waits(times: IntArray, gaps: Gaps, last: int) -> Fit:
+def _waits(times: IntArray, gaps: Gaps, last: int) -> FittedWaits:
     """Return the waits of steps; ``last`` is the element before tf.data's last time."""
     start, following, length, count, element = times
     sums = np.concatenate(([0], np.cumsum(np.asarray(gaps.between_ns, np.int64))))
@@ -40,4 +40,4 @@ def _waits(times: IntArray, gaps: Gaps, last: int) -> Fit:
     low = high - count + 1
     places = np.flatnonzero((low >= 0) & (high < len(gaps.between_ns)))
     wait = (following - start)[places] - (sums[high[places] + 1] - sums[low[places]])
-    return Fit(places, wait, int(np.maximum(np.maximum(-wait, wait - length[places]), 0).sum()))
+    return FittedWaits(places, wait, int(np.maximum(np.maximum(-wait, wait - length[places]), 0).sum()))

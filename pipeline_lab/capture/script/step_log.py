@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipeline_lab.capture.script.graph_waits import fit_waits
+from pipeline_lab.capture.script.graph_waits import IntArray, fit_waits
 from pipeline_lab.capture.script.step_notes import (
     Called,
     Ended,
@@ -40,7 +39,6 @@ from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.window_recorder import NO_WINDOW, Window
 
-IntArray = NDArray[np.int64]
 WARMUP_STEPS, WARMUP_NS = 10, 1 * NS_PER_S
 """Warm-up are the first step, which traces and compiles, and what begins within a second after it, ten steps at most."""
 ADOPT_NS, ADOPT_STEPS = 10 * NS_PER_S, 20
@@ -475,7 +473,7 @@ class StepLog:
         start_ns, away_ns = step.start_ns, step.away_ns
         for _ in range(step.steps):
             end_ns = start_ns + length_ns
-            is_warmup = step.builds_graph or self._is_warmup(start_ns, end_ns)
+            is_warmup = self._is_warmup(start_ns, end_ns) or step.builds_graph
             rows.append((start_ns, wait_ns, end_ns, is_warmup, away_ns, step.epoch, step.examples))
             start_ns, away_ns = end_ns, 0
             self._step += 1

@@ -54,7 +54,7 @@ class Took(NamedTuple):
 class Called(NamedTuple):
     """A function was called that takes batches from inside a graph; None where its end or its steps are not seen.
 
-    Its first call builds its graph.
+    The first call of a function builds its graph.
     """
 
     of: Pass
