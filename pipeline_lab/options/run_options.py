@@ -153,11 +153,6 @@ def read_options_file(path: Path) -> RunOptions:
     return read_options(text)
 
 
-def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
-    """Return options with one value changed; see :func:`set_options`."""
-    return set_options(options, [(path, text)])
-
-
 def set_options(options: RunOptions, settings: Sequence[tuple[str, str]], added: Sequence[str] = ()) -> RunOptions:
     """Return options with values changed, as several ``--set PATH=VALUE`` do; only the whole has to be valid.
 

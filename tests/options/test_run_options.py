@@ -16,7 +16,6 @@ from pipeline_lab.options.run_options import (
     options_schema,
     read_options,
     read_options_file,
-    set_option,
     set_options,
 )
 from tests.support.presets import BASELINE, FEATURES_LOOKUP, GENERATOR, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
@@ -179,7 +178,7 @@ def test_a_file_is_read_and_its_absence_told(tmp_path: Path) -> None:
     ],
 )
 def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
-    assert found(set_option(SYNTHETIC.options, path, value))
+    assert found(set_options(SYNTHETIC.options, [(path, value)]))
 
 
 @pytest.mark.parametrize(
@@ -244,12 +243,12 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
 )
 def test_a_wrong_setting_names_the_place(path: str, value: str, sentence: str) -> None:
     with pytest.raises(OptionsError, match=sentence.replace("?", r"\?")):
-        set_option(SYNTHETIC.options, path, value)
+        set_options(SYNTHETIC.options, [(path, value)])
 
 
 def test_setting_a_value_leaves_the_given_options_alone() -> None:
     before = SYNTHETIC.options.to_json()
-    set_option(SYNTHETIC.options, "training.steps", "5")
+    set_options(SYNTHETIC.options, [("training.steps", "5")])
     assert SYNTHETIC.options.to_json() == before
 
 
@@ -368,7 +367,7 @@ def test_outputs_are_kept_where_a_step_computes_them_and_labels_stand_beside_the
         kept = set_options(BASELINE.options, [*settings, ("training.keep_outputs_of_step", "3")])
         assert kept.training.keep_outputs_of_step == 3
     with pytest.raises(OptionsError, match="the step of the synthetic workload takes time and computes nothing"):
-        set_option(SYNTHETIC.options, "training.keep_outputs_of_step", "3")
+        set_options(SYNTHETIC.options, [("training.keep_outputs_of_step", "3")])
     records = {"kind": "records", "pattern": "/data/*", "features": "x:float32"}
     stages = {"stages": [READ, PARSE, BATCH]}
     with pytest.raises(OptionsError, match=r"set workload\.label, or leave it out"):
@@ -378,8 +377,9 @@ def test_outputs_are_kept_where_a_step_computes_them_and_labels_stand_beside_the
 def test_the_advice_for_a_stage_that_is_missing_can_be_pasted() -> None:
     options = find_preset("synthetic").options
     with pytest.raises(OptionsError) as refused:
-        set_option(options, "pipeline.cache.where", "file")
+        set_options(options, [("pipeline.cache.where", "file")])
     *_, setting = shlex.split(str(refused.value).removesuffix("."))
-    added = set_option(options, *setting.split("=", 1))
+    path, _, value = setting.partition("=")
+    added = set_options(options, [(path, value)])
     assert "cache" in [stage.stage for stage in added.pipeline.stages]
-    assert set_option(added, "pipeline.cache.where", "file").pipeline.find("cache") is not None
+    assert set_options(added, [("pipeline.cache.where", "file")]).pipeline.find("cache") is not None

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.worker.recipe import notes
 from pipeline_lab.worker.recipe.notes import MADE_BY, MadeBy, Note, note_of
 from pipeline_lab.worker.recipe.places import write_site
@@ -101,20 +100,6 @@ def replay(dataset: Any, edits: Mapping[Note, Edit]) -> Any:
             f"No call of {methods} was met again; the function around it may not have made it this time."
         )
     return made
-
-
-def find_note(dataset: Any, place: SourcePlace, method: str) -> Note | None:
-    """Return the note of the call at a place, in a dataset or inside of its functions; None where there is none."""
-    left, seen = [note_of(dataset)], set[int]()
-    while left:
-        note = left.pop(0)
-        if id(note) in seen:
-            continue
-        seen.add(id(note))
-        if note.method == method and note.site is not None and write_site(note.site, method).place == place:
-            return note
-        left += [*note.inputs, *note.made]
-    return None
 
 
 def keep_calls(*, keeps: bool = True) -> None:

@@ -24,8 +24,7 @@ from pipeline_lab.capture.script.step_hooks import is_hooked
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger, Note, note_of
-from pipeline_lab.worker.recipe.places import write_site
-from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, find_note, replay
+from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, replay
 from tests.support.warm_worker import serve
 from tests.worker.recipe import made_datasets
 
@@ -227,7 +226,6 @@ def _edited() -> dict[str, Any]:
         .flat_map(lambda number: tf.data.Dataset.from_tensors(number).repeat(2).map(made_datasets.add_one))
     )
     repeat = next(each for each in note_of(inner).made if each.method == "repeat")
-    site = write_site(note.site, "map") if note.site else None
     both = tf.data.Dataset.zip({"a": last, "b": (mapped,)})
     parallel = replay(last, {note: lambda call: call.again(num_parallel_calls=2)})
     shuffled = replay(last, {note_of(last): lambda call: call.inputs[0].shuffle(8)})
@@ -242,7 +240,6 @@ def _edited() -> dict[str, Any]:
         "in two places": [
             [int(each["a"]), int(each["b"][0])] for each in replay(both, {note: lambda call: call.inputs[0]})
         ],
-        "found": site is not None and find_note(both, site.place, "map") is note,
         "seed": [int(tf.random.uniform([], maxval=10**6, dtype=tf.int32)), expected],
         "refused": [_refused(last, edits) for edits in _wrong_edits(note)],
         "unknown": _refused(unknown := made_datasets.experimental(), {note_of(unknown).inputs[0]: ReplayedCall.again}),
