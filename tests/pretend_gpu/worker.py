@@ -5,7 +5,6 @@ describes, to itself, and does not wait for TensorFlow to be imported.
 """
 
 import ctypes
-import importlib
 import json
 import os
 import traceback
@@ -15,7 +14,7 @@ from tensorflow.python.eager import context
 
 import pipeline_lab.worker.training_session  # noqa: F401, what most tests need
 from pipeline_lab.worker.record import window_recorder
-from tests.support.warm_worker import serve
+from tests.support.warm_worker import find_task, serve
 
 window_recorder.lower_own_priority = lambda: None  # beside other tests, its turn would come once in ten
 
@@ -31,8 +30,7 @@ def ask_fork(name: str, gpu: dict[str, str], **arguments: Any) -> Any:
     Raises:
         RuntimeError: It failed, or ended its process.
     """
-    module, function = name.split(":")
-    task = getattr(importlib.import_module(module), function)
+    task = find_task(name, {})
     answers, answer = os.pipe()
     if not (child := os.fork()):
         _set_up(gpu)

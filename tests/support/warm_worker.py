@@ -4,6 +4,7 @@
 prints goes to standard error.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -63,14 +64,20 @@ def warm_worker(module: str, environment: Mapping[str, str], log: Path) -> Itera
                 process.kill()
 
 
-def serve(find_task: Callable[[str], Callable[..., Any]]) -> None:
+def find_task(name: str, own: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function by module and name, with a colon between; without a module it is among the process' own."""
+    module, _, function = name.rpartition(":")
+    return getattr(importlib.import_module(module), function) if module else own[function]
+
+
+def serve(find: Callable[[str], Callable[..., Any]]) -> None:
     """Answer the questions of standard input until it ends, then leave at once."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = {"result": find_task(request["task"])(**request["arguments"])}
+            answer = {"result": find(request["task"])(**request["arguments"])}
         except Exception:
             answer = {"error": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")

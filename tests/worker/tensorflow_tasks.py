@@ -44,21 +44,9 @@ from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from pipeline_lab.workloads.records import RecordsWorkload
-from tests.capture.recording_tasks import (
-    explain_a_dataset,
-    fit_with_windows,
-    record_by_address,
-    refused_settings,
-    run_example_of_explain,
-    sample_the_busiest,
-    start_beside_another,
-    stop_recording,
-    train_again,
-)
 from tests.support.patience import PATIENCE_S
-from tests.support.warm_worker import serve
+from tests.support.warm_worker import find_task, serve
 from tests.worker.fakes import make_job
-from tests.worker.record.plane_tasks import times_in_plane, times_of_session, what_became_of_an_empty_trace
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -445,82 +433,6 @@ def run_own(root: str, options: str) -> str:
     return ""
 
 
-def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any]:
-    """Run a script with a race inside it, and return what came of both."""
-    from tests.worker.race import script_race_tasks
-
-    return script_race_tasks.race_script(text, changes, **settings)
-
-
-def prefetched_in_a_race() -> dict[str, list[float]]:
-    from tests.worker.race import script_race_tasks
-
-    return script_race_tasks.prefetched_in_a_race()
-
-
-def read_script(**request: Any) -> dict[str, Any]:
-    """See :mod:`tests.worker.recipe.trap_tasks`."""
-    from tests.worker.recipe import trap_tasks
-
-    return trap_tasks.read_script(**request)
-
-
-def recipe_of_script(path: str) -> str:
-    """See :mod:`tests.worker.recipe.trap_tasks`."""
-    from tests.worker.recipe import trap_tasks
-
-    return trap_tasks.recipe_of_script(path)
-
-
-def elements_as_raced(path: str, change: str) -> list[Any]:
-    """See :mod:`tests.worker.recipe.trap_tasks`."""
-    from tests.worker.recipe import trap_tasks
-
-    return trap_tasks.elements_as_raced(path, change)
-
-
-def order_by_numbers() -> dict[str, Any]:
-    from tests.worker.recipe import numbered_tasks
-
-    return numbered_tasks.order_by_numbers()
-
-
-def time_graph_loops() -> dict[str, Any]:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.time_graph_loops()
-
-
-def count_dropping_threads() -> int:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.count_dropping_threads()
-
-
-def save_graph_that_cannot_be_stripped() -> bool:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.save_graph_that_cannot_be_stripped()
-
-
-def save_graph_loop() -> dict[str, Any]:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.save_graph_loop()
-
-
-def give_up_an_iterator() -> list[float]:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.give_up_an_iterator()
-
-
-def take_gradients_beside_tracing() -> list[bool]:
-    from tests.worker.recipe import loop_tasks
-
-    return loop_tasks.take_gradients_beside_tracing()
-
-
 def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
     """Take steps of the synthetic workload on payloads of these widths, with products of single numbers on the CPU."""
     factor = 0.999
@@ -568,70 +480,5 @@ def _undisturbed() -> Iterator[None]:
     assert not step_hooks.listeners, "the task still listens to the steps of this process"
 
 
-TASKS = {
-    task.__name__: task
-    for task in (
-        leave_something_behind,
-        find_remains,
-        files_of,
-        search_misfit,
-        data_bytes_of,
-        ids_of,
-        images_of,
-        evaluate_names,
-        kill_a_process,
-        names_of,
-        processes_of,
-        first_images,
-        look_at_views,
-        name_damage,
-        explain_training,
-        count_weights,
-        digits,
-        cifar,
-        noise,
-        train,
-        train_on_vectors,
-        judge,
-        run_here,
-        race_here,
-        shapes_of,
-        paddings_of,
-        time_of,
-        checkpoint_bytes,
-        iterator_names,
-        model_periods,
-        sample_a_pipeline,
-        sample_without_autotune,
-        run_own,
-        sample_the_busiest,
-        race_script,
-        prefetched_in_a_race,
-        order_by_numbers,
-        save_graph_loop,
-        save_graph_that_cannot_be_stripped,
-        count_dropping_threads,
-        give_up_an_iterator,
-        take_gradients_beside_tracing,
-        time_graph_loops,
-        read_script,
-        recipe_of_script,
-        elements_as_raced,
-        explain_a_dataset,
-        run_example_of_explain,
-        refused_settings,
-        fit_with_windows,
-        stop_recording,
-        train_again,
-        start_beside_another,
-        record_by_address,
-        describe_gpu_step,
-        times_in_plane,
-        times_of_session,
-        what_became_of_an_empty_trace,
-    )
-}
-
-
 if __name__ == "__main__":
-    serve(lambda name: _undisturbed()(TASKS[name]))
+    serve(lambda name: _undisturbed()(find_task(name, globals())))

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def test_a_dataset_is_explained_like_a_run(ask_tensorflow, tmp_path):
-    found = ask_tensorflow("explain_a_dataset", store=str(tmp_path))
+    found = ask_tensorflow("tests.capture.recording_tasks:explain_a_dataset", store=str(tmp_path))
     assert found["verdict"]["class"] == "input-bound"
     assert found["verdict"]["sentence"] in found["html"].replace("\xa0", " ")  # numbers stay with their units
     assert found["verdict"]["suggestions"], "what to try comes with it, as with analyze"
@@ -22,7 +22,8 @@ def test_a_dataset_is_explained_like_a_run(ask_tensorflow, tmp_path):
 
 def test_an_error_comes_through_and_is_kept(ask_tensorflow, tmp_path):
     assert (
-        ask_tensorflow("explain_a_dataset", store=str(tmp_path), fails=True)["raised"] == "no memory left for the batch"
+        ask_tensorflow("tests.capture.recording_tasks:explain_a_dataset", store=str(tmp_path), fails=True)["raised"]
+        == "no memory left for the batch"
     )
     (record,) = RunStore(tmp_path).runs()
     assert record.status.state is RunState.FAILED
@@ -30,7 +31,7 @@ def test_an_error_comes_through_and_is_kept(ask_tensorflow, tmp_path):
 
 
 def test_impossible_settings_are_refused_in_a_sentence(ask_tensorflow):
-    refused = ask_tensorflow("refused_settings")
+    refused = ask_tensorflow("tests.capture.recording_tasks:refused_settings")
     assert refused["explain"].startswith("training.steps should be a whole number from 1")
     assert refused["dataset"] == "explain takes a tf.data.Dataset, not an object of type int."
     assert refused["steps"].startswith("training.steps should be a whole number")
@@ -40,4 +41,4 @@ def test_impossible_settings_are_refused_in_a_sentence(ask_tensorflow):
 
 
 def test_the_example_of_its_description_runs(ask_tensorflow, tmp_path):
-    assert ask_tensorflow("run_example_of_explain", folder=str(tmp_path)) == ""
+    assert ask_tensorflow("tests.capture.recording_tasks:run_example_of_explain", folder=str(tmp_path)) == ""

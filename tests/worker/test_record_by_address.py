@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tensorflow
 def test_a_series_keeps_what_it_got(
     ask_tensorflow, tmp_path: Path, job: str, state: str, reason: str, windows: int
 ) -> None:
-    run, ended, why = ask_tensorflow("record_by_address", store=str(tmp_path), job=job)
+    run, ended, why = ask_tensorflow("tests.capture.recording_tasks:record_by_address", store=str(tmp_path), job=job)
     assert ended == state
     assert reason in why
     assert bool(why) == bool(reason)

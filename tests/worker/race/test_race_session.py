@@ -85,7 +85,7 @@ def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(ask_tens
 
 
 def test_pauses_do_not_let_a_prefetch_grow_whose_depth_is_left_to_tf_data(ask_tensorflow: Ask) -> None:
-    found = ask_tensorflow("prefetched_in_a_race")
+    found = ask_tensorflow("tests.worker.race.script_race_tasks:prefetched_in_a_race")
     assert found == {"tuned": [8], "fixed": [3], "none": [8]}
 
 

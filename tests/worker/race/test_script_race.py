@@ -61,7 +61,12 @@ SHORT = {"pairs": 6, "block_steps": 2, "max_extra_load_percent": 100.0, "alpha":
 
 
 def test_pipelines_take_turns_inside_fit_without_tracing_it_again(ask_tensorflow: Callable[..., Any]) -> None:
-    found = ask_tensorflow("race_script", text=FIT, changes=["train.py:18 num_parallel_calls=1; prefetch"], **SHORT)
+    found = ask_tensorflow(
+        "tests.worker.race.script_race_tasks:race_script",
+        text=FIT,
+        changes=["train.py:18 num_parallel_calls=1; prefetch"],
+        **SHORT,
+    )
     assert found["failure"] is None
     assert not found["ended_by_itself"], "the training is over with the race"
     assert found["state"] == "running"
@@ -78,7 +83,10 @@ def test_pipelines_take_turns_inside_fit_without_tracing_it_again(ask_tensorflow
 
 def test_pipelines_take_turns_in_a_loop_each_from_where_it_was(ask_tensorflow: Callable[..., Any]) -> None:
     found = ask_tensorflow(
-        "race_script", text=LOOP, changes=["train.py:10 buffer_size=2", "train.py:8 num_parallel_calls=1"], **SHORT
+        "tests.worker.race.script_race_tasks:race_script",
+        text=LOOP,
+        changes=["train.py:10 buffer_size=2", "train.py:8 num_parallel_calls=1"],
+        **SHORT,
     )
     assert found["failure"] is None
     assert not found["ended_by_itself"]
@@ -94,7 +102,10 @@ def test_a_pool_of_its_own_and_a_cache_before_a_shuffle_race_like_any_other_chan
     text = LOOP.replace(".map(lambda n: n)", ".shuffle(6).map(lambda n: n)")
     changes = ["private_threadpool_size=3; prefetch", "cache-before-shuffle"]
     found = ask_tensorflow(
-        "race_script", text=text.replace("        .prefetch(tf.data.AUTOTUNE)\n", ""), changes=changes, **SHORT
+        "tests.worker.race.script_race_tasks:race_script",
+        text=text.replace("        .prefetch(tf.data.AUTOTUNE)\n", ""),
+        changes=changes,
+        **SHORT,
     )
     assert found["failure"] is None
     assert {arm for arm, *_ in ((arm, steps) for _, arm, steps in found["blocks"])} == {0, 1, 2}
@@ -105,7 +116,12 @@ def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callab
         ("train.py:99 cache", "no dataset is made at train.py:99"),
         ("train.py:9 batch_size=4", "changes how many examples a step trains on"),
     ):
-        assert words in ask_tensorflow("race_script", text=LOOP, changes=[change], **SHORT)["failure"]
+        assert (
+            words
+            in ask_tensorflow("tests.worker.race.script_race_tasks:race_script", text=LOOP, changes=[change], **SHORT)[
+                "failure"
+            ]
+        )
 
 
 def test_a_script_that_divides_its_batches_is_told_that_it_cannot_race(ask_tensorflow: Callable[..., Any]) -> None:
@@ -113,6 +129,6 @@ def test_a_script_that_divides_its_batches_is_told_that_it_cannot_race(ask_tenso
         "for batch in dataset:\n            step(batch)\n            batches.append(batch[0])",
         "for batch in strategy.experimental_distribute_dataset(dataset):\n            step(batch.values[0])",
     ).replace("weight =", 'strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])\n    weight =')
-    found = ask_tensorflow("race_script", text=text, changes=["prefetch"], **SHORT)
+    found = ask_tensorflow("tests.worker.race.script_race_tasks:race_script", text=text, changes=["prefetch"], **SHORT)
     assert "divides its batches among replicas" in found["failure"]
     assert "race it on one device, without a strategy" in found["failure"]

@@ -8,12 +8,13 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from pipeline_lab.capture.script import graph_loops, step_hooks
+from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
-from pipeline_lab.capture.script.step_notes import GivenUp, Note, Pass, Took
+from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, Pass, Took
 from pipeline_lab.units import NS_PER_MS
 from tests.support.patience import PATIENCE_S
 
@@ -68,6 +69,30 @@ def save_graph_loop() -> dict[str, Any]:
         step_hooks.leave(notes.append)
     ours = [name for name in (b"pipeline_lab", b"Timestamp", b"Unstage", b"Stage") if name in content]
     return {"results": [traced, saved], "told": [has_told, still_tells], "ours": [name.decode() for name in ours]}
+
+
+def export_after_fit() -> dict[str, Any]:
+    """Return what a fitted Keras model and its export answer, and whether the export holds anything of ours."""
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        keras_hooks.hook_keras()
+        graph_loops.hook_graph_loops()
+        model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        ones = tf.ones([4, 3])
+        model.fit(tf.data.Dataset.from_tensors((ones, ones[:, :1])).repeat(BATCHES), verbose=0)
+        with tempfile.TemporaryDirectory() as folder:
+            model.export(folder, verbose=False)
+            served = tf.saved_model.load(folder).serve(ones)
+            content = (Path(folder) / "saved_model.pb").read_bytes()
+    finally:
+        step_hooks.leave(notes.append)
+    return {
+        "steps": sum(each.steps for each in notes if isinstance(each, Called)),
+        "answers": [float(each[0, 0]) for each in (model(ones), served)],
+        "ours": b"pipeline_lab" in content,
+    }
 
 
 def save_graph_that_cannot_be_stripped() -> bool:

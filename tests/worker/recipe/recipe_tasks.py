@@ -264,4 +264,4 @@ if __name__ == "__main__":
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
-    serve({note_made_datasets.__name__: note_made_datasets}.__getitem__)
+    serve(globals().__getitem__)

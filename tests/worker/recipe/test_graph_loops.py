@@ -15,7 +15,7 @@ WAIT_NS, WORK_NS = 20 * NS_PER_MS, 30 * NS_PER_MS
 
 @pytest.fixture(name="found", scope="module")
 def _found(ask_tensorflow: Callable[..., Any]) -> dict[str, Any]:
-    found: dict[str, Any] = ask_tensorflow("time_graph_loops")
+    found: dict[str, Any] = ask_tensorflow("tests.worker.recipe.loop_tasks:time_graph_loops")
     return found
 
 
@@ -59,22 +59,28 @@ def test_a_loop_on_several_devices_is_timed_once_for_all_of_them(found: dict[str
 
 
 def test_a_saved_model_holds_no_clocks(ask_tensorflow: Callable[..., Any]) -> None:
-    found = ask_tensorflow("save_graph_loop")
+    found = ask_tensorflow("tests.worker.recipe.loop_tasks:save_graph_loop")
     assert found == {"results": [10, 10], "told": [True, True], "ours": []}
 
 
+def test_an_exported_keras_model_is_what_it_would_be(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow("tests.worker.recipe.loop_tasks:export_after_fit")
+    assert (found["steps"], found["ours"]) == (4, False)
+    assert found["answers"][1] == found["answers"][0]
+
+
 def test_a_model_whose_clocks_stay_is_saved_whole(ask_tensorflow: Callable[..., Any]) -> None:
-    assert ask_tensorflow("save_graph_that_cannot_be_stripped")
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:save_graph_that_cannot_be_stripped")
 
 
 def test_one_thread_drops_what_loops_say_when_nobody_listens_any_more(ask_tensorflow: Callable[..., Any]) -> None:
-    assert ask_tensorflow("count_dropping_threads") == 1
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:count_dropping_threads") == 1
 
 
 def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorflow: Callable[..., Any]) -> None:
-    assert ask_tensorflow("take_gradients_beside_tracing") == [False, True]
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:take_gradients_beside_tracing") == [False, True]
 
 
 def test_the_end_of_an_iterator_is_noted_where_it_takes_its_time(ask_tensorflow: Callable[..., Any]) -> None:
-    (took_ms,) = ask_tensorflow("give_up_an_iterator")
+    (took_ms,) = ask_tensorflow("tests.worker.recipe.loop_tasks:give_up_an_iterator")
     assert took_ms >= 100

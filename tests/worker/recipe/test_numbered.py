@@ -10,7 +10,7 @@ pytestmark = pytest.mark.tensorflow
 
 @pytest.fixture(name="found", scope="module")
 def _found(ask_tensorflow: Callable[..., Any]) -> dict[str, Any]:
-    found: dict[str, Any] = ask_tensorflow("order_by_numbers")
+    found: dict[str, Any] = ask_tensorflow("tests.worker.recipe.numbered_tasks:order_by_numbers")
     return found
 
 

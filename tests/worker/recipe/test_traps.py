@@ -21,7 +21,9 @@ FixScript = Callable[..., Fix]
 @pytest.fixture(autouse=True)
 def _warm_prover(ask_tensorflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Read scripts in the process that has TensorFlow loaded, instead of in one of the prover's own."""
-    monkeypatch.setattr(Prover, "_ask", lambda _self, request: ask_tensorflow("read_script", **request))
+    monkeypatch.setattr(
+        Prover, "_ask", lambda _self, request: ask_tensorflow("tests.worker.recipe.trap_tasks:read_script", **request)
+    )
 
 
 @pytest.fixture(name="fix")
@@ -31,7 +33,7 @@ def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
         path = tmp_path / "train.py"
         path.write_text(source or SCRIPTS[name])
         folder = RunFolder(tmp_path)
-        recipe = json.loads(ask_tensorflow("recipe_of_script", path=str(path)))
+        recipe = json.loads(ask_tensorflow("tests.worker.recipe.trap_tasks:recipe_of_script", path=str(path)))
         folder.recipe.write_text(json.dumps({**recipe, "files": {str(path): "0-train.py"}}))
         return find_fix(folder, Script(str(path)), Wishes(changes, may_reorder), Unavailable("Not analyzed."))
 
@@ -100,7 +102,9 @@ def test_small_elements_of_a_generator_are_handed_over_by_the_batch_and_stay_wha
     assert found.proof.outcome is ProofOutcome.EQUAL
     assert found.proof.is_whole
     assert "+ds = from_generator_in_batches(rows" in found.diff()
-    as_written, raced = ask_tensorflow("elements_as_raced", path=str(tmp_path / "train.py"), change="generator-batches")
+    as_written, raced = ask_tensorflow(
+        "tests.worker.recipe.trap_tasks:elements_as_raced", path=str(tmp_path / "train.py"), change="generator-batches"
+    )
     assert as_written == raced
     assert len(as_written) == 19
 

@@ -45,7 +45,7 @@ def test_a_pipeline_without_a_model_leaves_an_empty_table(ask_tensorflow, tmp_pa
 
 @pytest.mark.tensorflow
 def test_of_several_pipelines_the_one_at_work_is_looked_at(ask_tensorflow, tmp_path: Path):
-    nodes = ask_tensorflow("sample_the_busiest", path=str(tmp_path / "model.arrows"))
+    nodes = ask_tensorflow("tests.capture.recording_tasks:sample_the_busiest", path=str(tmp_path / "model.arrows"))
     assert nodes[1::2] == [0, 0], "nothing is noted while nobody asks for batches"
     table = read_table(tmp_path / "model.arrows", MODEL)
     assert len(set(table["node"].to_pylist())) == nodes[0] + nodes[2] > nodes[0] > 0, (
