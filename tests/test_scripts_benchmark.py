@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.fix.__main__ import by_hand, print_rows
 from benchmarks.scripts.entries import read_entries
-from benchmarks.scripts.score import WORDS, Answer, find_truth, mark
+from benchmarks.scripts.score import ONE_ITERATOR, WORDS, Answer, find_truth, mark
 
 ENTRIES = read_entries()
 
@@ -66,6 +66,15 @@ def test_an_answer_is_held_against_it() -> None:
     silent = Answer("device-bound", None, "high", "", ["train.py:1-1"], [("Look at the model.", None)], "run")
     found = mark(entry, truth, silent, text)
     assert (found.is_right, found.is_named, found.is_best_first, found.is_near) == (False, False, False, False)
+
+
+def test_a_promise_is_held_against_what_the_ends_of_iterators_took() -> None:
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    said = Answer("idle-other", None, "medium", "", [], [("Let one iterator serve all epochs: repeat() it.", 30.0)], "")
+    for ends, best, is_right in ((28, ONE_ITERATOR, True), (0, None, False)):
+        truth = find_truth(entry, times(70, 10, 99, ends=(ends, ends, ends)))
+        assert truth.best == best
+        assert mark(entry, truth, said, "").is_best_first is is_right
 
 
 def test_a_fix_is_held_against_what_may_do_the_same_by_hand() -> None:

@@ -29,6 +29,8 @@ WORDS = {
     "repeat": r"repeat",
 }
 """How a suggestion speaks of each kind of change."""
+ONE_ITERATOR = "one iterator for all epochs"
+"""A change that nobody has to make to know its gain: what the ends of iterators took."""
 
 DEVICE = frozenset({"device-bound"})
 INPUT = frozenset({"input-bound"})
@@ -73,6 +75,7 @@ def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
     input_ms, ends_ms = measured["input_ms"], measured["ends_ms"]
     by_kind = {kinds[name]: gain for name, gain in gains.items()}
     ended_ms = sum(ends_ms[-len(as_written) :]) / len(as_written)
+    gains[ONE_ITERATOR] = 100.0 * ended_ms / step_ms
     classes = _classes(step_ms - ended_ms, compute_ms, input_ms, measured["wait_ms"], by_kind)
     if max(ends_ms) >= SMALL_PERCENT / 100.0 * step_ms:
         classes |= {"idle-other"}
@@ -168,16 +171,21 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
         answer: Of `watch`.
         text: Of the script as it ran.
     """
-    kinds = {change.name: change.kind for change in entry.changes}
+    kinds = {change.name: change.kind for change in entry.changes} | {ONE_ITERATOR: "repeat"}
     best = truth.best
     rank, predicted = None, None
     if best is not None:
         found = _find(answer, kinds[best])
         rank, predicted = (None, None) if found is None else (found, answer.suggestions[found][1])
         is_first = rank is not None and rank < 2
-    else:  # nothing helps: no promise may be made
-        promised = [gain for _, gain in answer.suggestions[:2] if gain is not None]
-        is_first = all(gain <= NEAR_PERCENT + truth.spread_percent for gain in promised)
+    else:  # nothing helps: no more may be promised than a change was seen to gain
+        seen = [(kinds[name], gain) for name, gain in truth.gains_percent.items()]
+        is_first = all(
+            gain - max([0.0, *(true for kind, true in seen if _is_of(change, kind))])
+            <= NEAR_PERCENT + truth.spread_percent
+            for change, gain in answer.suggestions[:2]
+            if gain is not None
+        )
     needs_line = bool(entry.call) and not truth.classes & (DEVICE | DISPATCH)
     return Mark(
         entry.name,
@@ -197,14 +205,11 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
 
 
 def _find(answer: Answer, kind: str) -> int | None:
-    return next(
-        (
-            place
-            for place, (change, _) in enumerate(answer.suggestions)
-            if re.search(WORDS[kind], change, flags=re.IGNORECASE)
-        ),
-        None,
-    )
+    return next((place for place, (change, _) in enumerate(answer.suggestions) if _is_of(change, kind)), None)
+
+
+def _is_of(change: str, kind: str) -> bool:
+    return re.search(WORDS[kind], change, flags=re.IGNORECASE) is not None
 
 
 def _is_named(entry: Entry, answer: Answer, text: str) -> bool:
@@ -238,7 +243,7 @@ def print_table(marks: list[Mark]) -> None:
 
 
 def print_shares(marks: list[Mark]) -> None:
-    for name in ("tune", "score", "fresh"):
+    for name in dict.fromkeys(one.set for one in marks):
         own = [one for one in marks if one.set == name]
         if not own:
             continue

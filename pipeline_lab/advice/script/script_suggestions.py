@@ -103,6 +103,8 @@ class ScriptCase:
 def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     """Return what to try: the cause's fix, then what else helps, the best gain per risk first.
 
+    Where input is not the limit, words without a gain stand behind whatever gains much.
+
     Args:
         case: The script.
         in_words: What the verdict suggests without a model, the cause's own words first.
@@ -122,11 +124,20 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
     others.sort(key=lambda pair: -pair[0])
     rest = [suggestion for _, suggestion in others]
-    is_shared = (
-        case.verdict.verdict_class is VerdictClass.HOST_CONTENTION
-    )  # what to take off the cores is said by a line first
-    ordered = [*rest, *head] if is_shared and rest else [*head, *rest]
+    if case.verdict.verdict_class is VerdictClass.HOST_CONTENTION:  # what to take off the cores is said by a line first
+        ordered = [*rest, *head]
+    elif case.cause is None:
+        ordered = sorted([*head, *rest], key=lambda each: -_rank(each))
+    else:
+        ordered = [*head, *rest]
     return tuple(ordered[:MOST])
+
+
+def _rank(suggestion: Suggestion) -> float:
+    """Return the gain per risk; what gains little, or nobody knows how much, has none."""
+    gain = suggestion.predicted_gain_percent
+    known = gain if isinstance(gain, float) and gain >= MUCH_MORE_PERCENT else 0.0
+    return known / (WEIGHTS[Risk(suggestion.risk)] if suggestion.risk else 1.0)
 
 
 def _that_fit(case: ScriptCase) -> Iterator[Change]:

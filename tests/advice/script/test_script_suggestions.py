@@ -143,10 +143,17 @@ def test_python_between_steps_is_shared_by_several_of_them():
     """Of 5 ms, 2 are Python between TensorFlow's calls, and 1 launches them."""
     run = script(stages=stages(0.1), step_ms=5.0, between_ns=(2e6, 3e6))
     first, second = suggested(None, run, kind=VerdictClass.DEVICE_BOUND)
+    assert first.after == "steps_per_execution=8"
+    assert first.predicted_gain_percent == 35.0  # seven eighths of 40 %
+    assert first.gain_range_percent == (15.5, 54.5)
+    assert second.change.startswith("Leave the input")
+
+
+def test_what_gains_little_stands_behind_the_limit():
+    run = script(stages=stages(0.1), step_ms=5.0, between_ns=(0.1e6, 0.2e6))
+    first, *others = suggested(None, run, kind=VerdictClass.DEVICE_BOUND)
     assert first.change.startswith("Leave the input")
-    assert second.after == "steps_per_execution=8"
-    assert second.predicted_gain_percent == 35.0  # seven eighths of 40 %
-    assert second.gain_range_percent == (15.5, 54.5)
+    assert [each.after for each in others] == ["steps_per_execution=8"]
 
 
 def test_a_change_whose_gain_is_known_stands_before_one_whose_gain_is_not():

@@ -84,7 +84,8 @@ def export_after_fit() -> dict[str, Any]:
         model.fit(tf.data.Dataset.from_tensors((ones, ones[:, :1])).repeat(BATCHES), verbose=0)
         with tempfile.TemporaryDirectory() as folder:
             model.export(folder, verbose=False)
-            served = tf.saved_model.load(folder).serve(ones)
+            loaded = tf.saved_model.load(folder)  # whose variables end with it
+            served = loaded.serve(ones)
             content = (Path(folder) / "saved_model.pb").read_bytes()
     finally:
         step_hooks.leave(notes.append)
