@@ -87,10 +87,18 @@ def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
     if binding == PROCESSOR:
         pipeline_ns = max((term.time_ns for term in terms if term.name not in (STEP, PROCESSOR)), default=LEAST_NS)
         if not waits or run.step_ns > MOST_UNEXPLAINED * pipeline_ns:
-            return replace(run, cpu_factor=factor)
+            return _with_busier_pipeline(run) if waits and factor > 1.0 else replace(run, cpu_factor=factor)
         factor = run.step_ns / pipeline_ns
     processor_ns = next((term.time_ns for term in terms if term.name == PROCESSOR), 0.0)
     return replace(run, pipeline_factor=factor, cpu_factor=min(1.0, run.step_ns / max(LEAST_NS, processor_ns)))
+
+
+def _with_busier_pipeline(run: ScriptRun) -> ScriptRun:
+    """Let the pipeline's part of the processor time fill the step that waits for it; the step's own part stays what it is."""
+    assert run.step_cpu_ns is not None
+    work_cpu_ns = run.cpu_share * sum(stage.work_ns for stage in run.stages)
+    factor = (run.step_ns * run.free_cores(run.other_cores) - run.step_cpu_ns) / max(LEAST_NS, work_cpu_ns)
+    return replace(run, cpu_factor=factor, step_cpu_ns=run.step_cpu_ns / factor)
 
 
 def predict_change(

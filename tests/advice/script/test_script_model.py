@@ -130,6 +130,13 @@ def test_tiny_elements_gain_by_whole_batches():
     assert predicted(run, MoveBefore(3, 2)).gain_percent == pytest.approx(97.5)  # only the step is left
 
 
+def test_processor_time_that_no_stage_tells_of_is_the_pipelines_where_the_script_waits():
+    """On one core the step computes for 5 of 60 ms and the map is seen to for 20: all 55 are the map's."""
+    run = explain_script(script(step_ms=60.0, cores=1.0, step_cpu_ms=5.0, cpu_share=1.0))
+    assert isinstance(run, ScriptRun)
+    assert predict_without(run, (2,)).step_ns == pytest.approx(5e6)
+
+
 def test_work_that_is_no_overhead_gains_little_by_whole_batches():
     found = predicted(script(cpu_share=0.0), MoveBefore(3, 2))
     assert found.low_percent < 2.0  # 10 × 30 µs of 20 ms
