@@ -1,8 +1,10 @@
-"""Folders of the user: the files below one that was named, and the private one that all processes of a user share."""
+"""Folders of the user: the files below one that was named, and the private ones that all processes of a user share."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+import platformdirs
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 
@@ -30,6 +32,12 @@ def files_below(root: Path, error: type[PipelineLabError]) -> Iterator[Path]:
 def as_text(name: str) -> str:
     """Return the name of a file or folder as text; invalid UTF-8 is replaced."""
     return name.encode("utf-8", "replace").decode()
+
+
+def cache_folder() -> Path:
+    """Return where lies what can be made again: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
+    named = os.environ.get("PIPELINE_LAB_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("pipeline-lab")
 
 
 def runtime_folder() -> Path:

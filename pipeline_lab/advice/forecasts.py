@@ -114,7 +114,7 @@ def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:
     """Return every prediction of a store that a race has answered, the newest race first."""
     found: list[Forecast] = []
     for record in store.runs():
-        if record.kind is RunKind.RACE and (record.options or {}).get("predicted_ratios"):
+        if record.kind is RunKind.RACE:
             with contextlib.suppress(StoreError, OSError):  # deleted just now, or without a round
                 folder = store.folder(record.id)
                 changed_ns = tuple(file.stat().st_mtime_ns for file in (folder.record, folder.blocks))
@@ -130,6 +130,8 @@ def _forecasts_of(path: Path, _changed_ns: tuple[int, ...]) -> tuple[Forecast, .
     try:
         options = read_recorded_race(record.options or {})
     except OptionsError:
+        return ()
+    if not options.predicted_ratios:
         return ()
     rounds = read_rounds(read_table(folder.blocks, BLOCKS), options.arm_count)
     found = []

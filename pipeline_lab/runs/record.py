@@ -151,6 +151,54 @@ class RunStatus:
     def change(self, state: RunState, **changes: Any) -> "RunStatus":
         return replace(self, state=state, **changes)
 
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "RunStatus":
+        """Read a status as it was saved.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: It is damaged.
+        """
+        supervisor = document.get("supervisor")
+        return cls(
+            state=RunState(document["state"]),
+            reason=str(document.get("reason", "")),
+            created_s=_moment_s(document.get("created_s", 0.0)),
+            started_s=None if (started := document.get("started_s")) is None else _moment_s(started),
+            ended_s=None if (ended := document.get("ended_s")) is None else _moment_s(ended),
+            supervisor=Process.from_document(supervisor) if supervisor else None,
+            exit_code=document.get("exit_code"),
+        )
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """What lists say of a run; its record says the rest.
+
+    Attributes:
+        id, name, status, tags: Of its record.
+        kind: What its folder holds.
+        preset: Name of its options: a preset's, if it came from one; empty for a run that Pipeline Lab did not launch.
+        workload: Kind of its workload; empty where its options have none.
+    """
+
+    id: str
+    name: str
+    status: RunStatus
+    tags: tuple[str, ...]
+    kind: RunKind
+    preset: str
+    workload: str
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "ListedRun":
+        """Read it as it was saved: its fields by their names.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: It is damaged.
+        """
+        status, tags, kind = document["status"], document["tags"], document["kind"]
+        return cls(**document | {"status": RunStatus.from_document(status), "tags": tuple(tags), "kind": RunKind(kind)})
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -180,6 +228,21 @@ class RunRecord:
         """What the folder holds; options without a ``kind`` are those of one job."""
         return RunKind.LOG if self.options is None else RunKind(self.options.get("kind", RunKind.RUN))
 
+    @property
+    def listed(self) -> ListedRun:
+        """What lists say of it."""
+        options = self.options or {}
+        workload = options.get("workload")
+        return ListedRun(
+            id=self.id,
+            name=self.name,
+            status=self.status,
+            tags=self.tags,
+            kind=self.kind,
+            preset=str(options.get("name") or ""),
+            workload=str(workload.get("kind") or "") if isinstance(workload, dict) else "",
+        )
+
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
@@ -202,8 +265,6 @@ class RunRecord:
                     f"The run was written by a newer Pipeline Lab (schema {version}, this one reads up to "
                     f"{SCHEMA_VERSION}); upgrade to open it."
                 )
-            status = document["status"]
-            supervisor = status.get("supervisor")
             options, environment = document.get("options"), document.get("environment") or {}
             if not isinstance(options, dict | None) or not isinstance(environment, dict):
                 raise TypeError("options and environment should be JSON objects")
@@ -214,15 +275,7 @@ class RunRecord:
             return cls(
                 id=run_id or str(document["id"]),
                 name=str(document["name"]),
-                status=RunStatus(
-                    state=RunState(status["state"]),
-                    reason=str(status.get("reason", "")),
-                    created_s=_moment_s(status.get("created_s", 0.0)),
-                    started_s=None if (started := status.get("started_s")) is None else _moment_s(started),
-                    ended_s=None if (ended := status.get("ended_s")) is None else _moment_s(ended),
-                    supervisor=Process.from_document(supervisor) if supervisor else None,
-                    exit_code=status.get("exit_code"),
-                ),
+                status=RunStatus.from_document(document["status"]),
                 options=options,
                 environment=environment,
                 tags=tuple(map(str, document.get("tags") or ())),

@@ -117,33 +117,45 @@ def read_record(folder: RunFolder) -> RunRecord:
     Raises:
         StoreError: There is no record, or it is damaged.
     """
-    return read_record_in(os.fspath(folder.path))
-
-
-def read_record_in(folder: str) -> RunRecord:
-    """Read the record as :func:`read_record` does, of a folder given as text: of thousands, paths would take most of the time.
-
-    Raises:
-        StoreError: There is no record, or it is damaged.
-    """
-    path = f"{folder}/{RECORD}"
-    try:
-        found = os.stat(path)  # noqa: PTH116  (no path is made)
-        record = _parse_record(path, (found.st_ino, found.st_size, found.st_mtime_ns))
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"Cannot read {path}: {error}.") from None
-    if record.status.state.is_live and (reason := _find_loss(RunFolder(Path(folder)), record.status)):
+    path = os.fspath(folder.path)
+    record = parse_record(path, version_of_record(path))
+    if reason := find_loss(path, record.status):
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))
     return record
 
 
-@lru_cache(maxsize=100_000)
-def _parse_record(path: str, _version: tuple[int, int, int]) -> RunRecord:
-    """Read a record again only when its file changes, so that long lists of runs open at once."""
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123  (no path is made)
-        text = file.read()
-    name = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  also for a run that was copied or renamed by hand
-    return RunRecord.from_json(text, name)
+FileVersion = tuple[int, int, int]
+"""Inode, size and time of change (ns) of a file, of which another one has others."""
+
+
+def version_of_record(folder: str) -> FileVersion:
+    """Return which file the record of a run is; the folder is given as text, since lists hold thousands.
+
+    Raises:
+        StoreError: There is no record.
+    """
+    path = f"{folder}/{RECORD}"
+    try:
+        found = os.stat(path)  # noqa: PTH116  (no path is made)
+    except OSError as error:
+        raise StoreError(f"Cannot read {path}: {error}.") from None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=1000)
+def parse_record(folder: str, _version: FileVersion) -> RunRecord:
+    """Read the record of a run as it stands, again only when its file changes.
+
+    Raises:
+        StoreError: It cannot be read, or is damaged.
+    """
+    path = f"{folder}/{RECORD}"
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  (no path is made)
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"Cannot read {path}: {error}.") from None
+    return RunRecord.from_json(text, os.path.basename(folder))  # noqa: PTH119  also for a run that was copied or renamed by hand
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:
@@ -208,11 +220,13 @@ def end_run(folder: RunFolder, state: RunState, reason: str = "", exit_code: int
         folder.cancel_flag.unlink(missing_ok=True)
 
 
-def _find_loss(folder: RunFolder, status: RunStatus) -> str:
-    """Say why a run that has not ended is lost; empty while it may be running."""
+def find_loss(folder: str, status: RunStatus) -> str:
+    """Say why a run that has not ended is lost; empty while it may be running, and once it is over."""
+    if not status.state.is_live:
+        return ""
     if status.supervisor is None:
         return GONE if time.time() - status.created_s > BEGIN_S else ""
-    return explain_loss(status.supervisor, folder.path)
+    return explain_loss(status.supervisor, Path(folder))
 
 
 @contextlib.contextmanager

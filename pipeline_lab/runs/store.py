@@ -10,7 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,16 +20,9 @@ import platformdirs
 
 from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
 from pipeline_lab.runs.launch.queue import runs_before
-from pipeline_lab.runs.record import GONE, NewerRecordError, RunKind, RunRecord, RunState, RunStatus
-from pipeline_lab.runs.run_folder import (
-    RECORD,
-    RunFolder,
-    end_run,
-    read_record,
-    read_record_in,
-    update_record,
-    write_record,
-)
+from pipeline_lab.runs.listing import UnreadableRun, list_runs
+from pipeline_lab.runs.record import GONE, ListedRun, NewerRecordError, RunKind, RunRecord, RunState, RunStatus
+from pipeline_lab.runs.run_folder import RECORD, RunFolder, end_run, read_record, update_record, write_record
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import AnyRace
@@ -39,19 +32,6 @@ if TYPE_CHECKING:
 
 SAMPLES_NAME = "samples"
 RESERVE_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True)
-class UnreadableRun:
-    """An entry of a store that cannot be read.
-
-    Attributes:
-        id: Its folder's name.
-        reason: Why, as a sentence.
-    """
-
-    id: str
-    reason: str
 
 
 class RunStore:
@@ -134,19 +114,19 @@ class RunStore:
         """
         return read_record(self.folder(run_id))
 
-    def runs(self) -> list[RunRecord]:
+    def runs(self) -> list[ListedRun]:
         """Return every readable run, newest first, the samples last."""
         return self.survey()[0]
 
-    def survey(self) -> tuple[list[RunRecord], list[UnreadableRun]]:
+    def survey(self) -> tuple[list[ListedRun], list[UnreadableRun]]:
         """Return every readable run, newest first, the samples last, and the entries that cannot be read, by name."""
-        own, unreadable = _read_all(self.root)
+        own, unreadable = list_runs(self.root)
         own.sort(key=lambda record: (record.status.created_s, record.id), reverse=True)
         return own + self.bundled(), unreadable
 
-    def bundled(self) -> list[RunRecord]:
+    def bundled(self) -> list[ListedRun]:
         """Return the samples, by id; a run of the store's own goes before one of the same id."""
-        found = sorted(_read_all(self.samples)[0], key=lambda record: record.id)
+        found = sorted(list_runs(self.samples)[0], key=lambda record: record.id)
         return [record for record in found if self.is_sample(record.id)]
 
     def is_sample(self, run_id: str) -> bool:
@@ -253,7 +233,7 @@ class RunStore:
         with contextlib.suppress(OSError):
             for doomed in self.root.glob(".deleted-*"):
                 shutil.rmtree(doomed, ignore_errors=True)
-        for record in _read_all(self.root)[0]:
+        for record in list_runs(self.root)[0]:
             if record.status.state is RunState.LOST and record.status.reason == GONE:
                 folder = RunFolder(self.root / record.id)
                 end_run(folder, RunState.LOST, GONE)
@@ -320,30 +300,6 @@ def _is_live(folder: RunFolder, even_if_newer: bool) -> bool:
         return False
     except StoreError:  # a damaged record
         return False
-
-
-def _read_all(root: Path | None) -> tuple[list[RunRecord], list[UnreadableRun]]:
-    records: list[RunRecord] = []
-    unreadable: list[UnreadableRun] = []
-    if root is None or not root.is_dir():
-        return records, unreadable
-    with os.scandir(root) as entries:
-        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-    for name in names:
-        try:
-            records.append(read_record_in(f"{root}/{name}"))
-        except StoreError as error:
-            if reason := _why_unreadable(root / name, error):
-                unreadable.append(UnreadableRun(name, reason))
-    return records, unreadable
-
-
-def _why_unreadable(entry: Path, error: StoreError) -> str:
-    """Return why an entry of a store cannot be read, empty if it is not a run."""
-    try:
-        return str(error) if (entry / RECORD).is_file() else ""
-    except OSError as refused:
-        return f"{refused.strerror}."
 
 
 def describe_unreadable(unreadable: list[UnreadableRun]) -> str:

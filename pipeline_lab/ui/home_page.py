@@ -8,7 +8,7 @@ from pipeline_lab.figures.comparing.chart_lists import COMPARED_STEPS
 from pipeline_lab.figures.theme import color
 from pipeline_lab.options.presets import Preset, PresetGroup
 from pipeline_lab.runs.launch.launcher import launch
-from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.record import ListedRun, RunKind
 from pipeline_lab.runs.saved_presets import preset_groups
 from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions, state
@@ -17,7 +17,7 @@ from pipeline_lab.ui.shared.text import escape, format_moment, sentence
 from pipeline_lab.units import NS_PER_MS, format_duration
 
 
-def show_run(store: RunStore, record: RunRecord) -> None:
+def show_run(store: RunStore, record: ListedRun) -> None:
     """Show a run with what limits it, its step time and a button that opens it."""
     numbers = summary(store.folder(record.id))
     with st.container(border=True, height="stretch", key=f"card-{record.id}"):
@@ -74,7 +74,7 @@ def show_preset(store: RunStore, preset: Preset) -> None:
                 links.open_new_run(preset.options, f"preset:{preset.name}")
 
 
-def show_before_and_after(store: RunStore, samples: list[RunRecord]) -> None:
+def show_before_and_after(store: RunStore, samples: list[ListedRun]) -> None:
     """Show what the product does in one picture: what a step of each sample consists of."""
     folders = [store.folder(record.id) for record in samples]
     if len(folders) < 2 or reports.find_unanalyzed(store, folders) is not None:

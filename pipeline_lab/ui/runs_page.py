@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import streamlit as st
 
-from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.record import ListedRun
 from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, run_actions
 from pipeline_lab.ui.shared.cache import summaries
@@ -48,13 +48,13 @@ _PLAIN = "/?&=+,;:@$!'()*~"
 """Characters that a browser does not decode again, and that do no harm behind the #."""
 
 
-def find_runs(records: list[RunRecord], words: str) -> list[RunRecord]:
+def find_runs(records: list[ListedRun], words: str) -> list[ListedRun]:
     """Return the runs whose name, id, state, preset or tags contain every word, ignoring case."""
     wanted = words.lower().split()
     return [record for record in records if all(word in _searchable(record) for word in wanted)]
 
 
-def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
+def runs_table(store: RunStore, records: list[ListedRun]) -> pa.Table:
     """Return one row per run, :data:`COLUMNS`."""
     numbers = summaries([store.folder(record.id) for record in records])
     return pa.table(
@@ -73,17 +73,17 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
     )
 
 
-def link_to(record: RunRecord) -> str:
+def link_to(record: ListedRun) -> str:
     """Return the address of a run's page, with its name behind the #, where the list finds what to show."""
     return f"run?run={record.id}#{quote(' '.join(record.name.split()), safe=_PLAIN)}"
 
 
-def preset_of(record: RunRecord) -> str:
+def preset_of(record: ListedRun) -> str:
     """Return the name of the run's options (a preset's, if it came from one), or its kind for a race or search."""
-    return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", "") or NOT_THERE)
+    return record.kind.value if record.kind.holds_several else record.preset or NOT_THERE
 
 
-def _searchable(record: RunRecord) -> str:
+def _searchable(record: ListedRun) -> str:
     return " ".join([record.name, record.id, record.status.state, preset_of(record), *record.tags]).lower()
 
 

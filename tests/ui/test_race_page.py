@@ -39,7 +39,7 @@ def test_what_the_form_shows_is_what_races(open_page, run_store):
     app.query_params["arms"] = "preset:baseline,form"
     app.switch_page(links.RACE.path).run()
     app.button(key="race-start").click().run()
-    assert read_race_options(run_store.runs()[0].options or {}).arm_names == ("baseline", "mine")
+    assert read_race_options(run_store.read(run_store.runs()[0].id).options or {}).arm_names == ("baseline", "mine")
 
 
 def test_a_link_says_what_it_names_in_vain(open_page):

@@ -19,12 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import platformdirs
-
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_paths
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.folders import files_below
+from pipeline_lab.folders import cache_folder, files_below
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import samples_folder
@@ -367,9 +365,3 @@ def _is_bundled(folder: Path) -> bool:
         document = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
         return isinstance(document, dict) and "contents" in document
     return False
-
-
-def cache_folder() -> Path:
-    """Return where lies what can be made again: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
-    named = os.environ.get("PIPELINE_LAB_CACHE")
-    return Path(named) if named else platformdirs.user_cache_path("pipeline-lab")

@@ -4,8 +4,9 @@ Read from every call, or from evenly chosen ones of a stage with very many: deco
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.tf_data.tf_data import StageOrigin
 from pipeline_lab.analysis.tf_data.threads import Threads
-from pipeline_lab.trace.schema import Line
 from pipeline_lab.units import BYTES_PER_MB
 
 SAMPLED_CALLS = 500
@@ -32,21 +32,17 @@ _RAM = re.compile(r"(\d{1,12}) out of (\d+)")
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
-    """Some calls of one stage and their stats, in the order of time.
+class CallStats:
+    """The stats of some calls of all stages; each is read once for all of them, since a look takes longer than what it finds.
 
     Attributes:
-        threads: Where they come from.
-        rows: Their rows, shape (n,).
+        threads: Where the calls come from.
+        rows: Their rows, ascending, shape (n,).
     """
 
     threads: Threads
     rows: IntArray
     _read: dict[str, IntArray] = field(default_factory=dict)
-
-    @property
-    def start_ns(self) -> IntArray:
-        return self.threads.start_ns[self.rows]
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
@@ -55,46 +51,70 @@ class Calls:
             self._read[stat] = np.where(known, values, NOT_TOLD)
         return self._read[stat]
 
+    @cached_property
+    def ram_used_bytes(self) -> IntArray:
+        """Bytes in all buffers at each call, which only a root tells: ``4431 out of 25276 (17.53%)``, in MB."""
+        found = map(_RAM.match, self.threads.texts(self.rows, "ram_usage_megabytes"))
+        return np.fromiter(
+            (int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found), np.int64, len(self.rows)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Those of one stage, in the order of time.
+
+    Attributes:
+        stats: The stats of all stages' calls.
+        at: Where its own ones lie among them, shape (n,).
+    """
+
+    stats: CallStats
+    at: IntArray
+
+    @property
+    def start_ns(self) -> IntArray:
+        return self.stats.threads.start_ns[self.stats.rows[self.at]]
+
+    @property
+    def ram_used_bytes(self) -> IntArray:
+        """Bytes in all buffers at each call, ``NOT_TOLD`` where it did not tell, shape (n,)."""
+        return self.stats.ram_used_bytes[self.at]
+
+    def ints(self, stat: str) -> IntArray:
+        """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
+        return self.stats.ints(stat)[self.at]
+
     def last(self, stat: str) -> int | None:
         """Return the last value that was recorded, or None."""
         values = self.ints(stat)
         told = values[values != NOT_TOLD]
         return int(told[-1]) if len(told) else None
 
-    def text(self, stat: str) -> str:
-        """Return a stat of the last call as text; empty if it has none."""
-        return Calls(self.threads, self.rows[-1:]).texts(stat)[0] if len(self.rows) else ""
-
-    def texts(self, stat: str) -> list[str]:
-        """Return a stat of every call as text; empty where there is none."""
-        values = [""] * len(self.rows)
-        for line, at in self._by_line():
-            for place, value in zip(at.tolist(), line.stats.texts(self._events(at), stat), strict=True):
-                values[place] = value or ""
-        return values
+    def text(self, stat: str, call: int = -1) -> str:
+        """Return a stat of one call, by default the last one, as text; empty if it has none."""
+        return self.stats.threads.texts(self.stats.rows[self.at[[call]]], stat)[0] if len(self.at) else ""
 
     def claim(self, stat: str) -> bool | None:
         """Return a truth value of the last call, or None."""
         return {"true": True, "1": True, "false": False, "0": False}.get(self.text(stat).lower())
 
-    def _events(self, at: IntArray) -> IntArray:
-        return self.threads.event[self.rows[at]].astype(np.int64)
 
-    def _by_line(self) -> list[tuple[Line, IntArray]]:
-        line = np.searchsorted(self.threads.bounds, self.rows, side="right") - 1
-        return [(self.threads.lines[number], np.flatnonzero(line == number)) for number in np.unique(line)]
+def sample_calls(threads: Threads, rows_by_stage: Sequence[IntArray]) -> list[Calls]:
+    """Choose the calls of each stage whose stats are read: all of them, or every n-th, the last one among them."""
+    chosen = [rows[_evenly(len(rows))] for rows in rows_by_stage]
+    stats = CallStats(threads, np.sort(np.concatenate([np.empty(0, np.int64), *chosen])))
+    in_time = [rows[np.argsort(threads.start_ns[rows], kind="stable")] for rows in chosen]
+    return [Calls(stats, np.searchsorted(stats.rows, rows)) for rows in in_time]
 
 
-def sample_calls(threads: Threads, rows: IntArray) -> Calls:
-    """Choose the calls of a stage whose stats are read: all of them, or every n-th, the last one among them."""
-    if len(rows) > SAMPLED_CALLS:
-        rows = rows[np.linspace(0, len(rows) - 1, SAMPLED_CALLS).astype(np.int64)]
-    return Calls(threads, rows[np.argsort(threads.start_ns[rows], kind="stable")])
+def _evenly(count: int) -> IntArray:
+    return np.linspace(0, count - 1, min(count, SAMPLED_CALLS)).astype(np.int64)
 
 
 def dataset_name(calls: Calls) -> str:
     """Name the dataset behind a stage; empty if its calls do not tell."""
-    return common_dataset((calls.text("name"), Calls(calls.threads, calls.rows[:1]).text("name")))
+    return common_dataset((calls.text("name"), calls.text("name", 0)))
 
 
 def common_dataset(names: Iterable[str]) -> str:
@@ -129,9 +149,3 @@ def _tensor_bytes(kind: str, shape: str) -> int | None:
     if known is None or kind not in _BYTES:
         return None
     return prod(int(size) for size in known[1].split(",") if size) * _BYTES[kind]
-
-
-def ram_in_use(calls: Calls) -> IntArray:
-    """Return the bytes in all buffers at each call, which only a root tells: ``4431 out of 25276 (17.53%)``, in MB."""
-    found = [_RAM.match(text) for text in calls.texts("ram_usage_megabytes")]
-    return np.fromiter((int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found), np.int64, len(found))

@@ -89,6 +89,13 @@ class Threads:
         on_all_cores(read, self._by_thread(rows), len(rows))
         return values, known
 
+    def texts(self, rows: IntArray, stat: str) -> list[str]:
+        """Return a stat of these rows as text; empty where there is none."""
+        values = np.full(len(rows), "", np.object_)
+        for number, at in self._by_thread(rows):
+            values[at] = self.lines[number].stats.texts(self.event[rows[at]].astype(np.int64), stat)
+        return [value or "" for value in values]
+
     def _by_thread(self, rows: IntArray) -> list[tuple[int, slice | IntArray]]:
         """Return the numbers of the threads that have any of these rows, and where in ``rows`` those lie."""
         if not (rows[1:] < rows[:-1]).any():  # in order, as nearly always: each thread's lie together

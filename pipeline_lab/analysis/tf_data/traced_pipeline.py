@@ -1,7 +1,7 @@
 """What one trace says about its tf.data pipeline (stages, what each wait was spent on, buffers, busy threads), and several together."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.element_links import NONE, Functions, Links, find_functions, find_links
 from pipeline_lab.analysis.tf_data.iterator_places import is_shared
-from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, ram_in_use, sample_calls
+from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, sample_calls
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
 from pipeline_lab.analysis.tf_data.stage_facts import (
     OperationTypes,
@@ -164,6 +164,16 @@ def _beyond(threads: Threads) -> IndexArray:
     return beyond
 
 
+_TOLD: dict[str, Callable[[Calls], IntArray]] = {
+    "buffered_elements": lambda calls: calls.ints("buffered_elements"),
+    "buffer_limit": lambda calls: np.maximum(calls.ints("buffer_limit"), calls.ints("buffer_size")),
+    "parallelism": lambda calls: calls.ints("parallelism"),
+    "ram_used_bytes": lambda calls: calls.ram_used_bytes,
+    "ram_budget_bytes": lambda calls: _bytes(calls.ints("ram_budget_megabytes")),
+}
+"""What a call may tell, by the columns of :data:`HISTORY_TABLE`."""
+
+
 def read_history(host: str, stages: list[Calls]) -> pa.Table:
     """Return what the calls of each stage told, :data:`HISTORY_TABLE`; calls that told nothing are left out.
 
@@ -171,22 +181,14 @@ def read_history(host: str, stages: list[Calls]) -> pa.Table:
         host: Name of the host.
         stages: The calls whose stats are read, stage by stage.
     """
-    parts = [_history_of(host, stage, calls) for stage, calls in enumerate(stages) if len(calls.rows)]
-    return tables.concat(HISTORY_TABLE, parts)
-
-
-def _history_of(host: str, stage: int, calls: Calls) -> pa.Table:
-    told = {
-        "buffered_elements": calls.ints("buffered_elements"),
-        "buffer_limit": np.maximum(calls.ints("buffer_limit"), calls.ints("buffer_size")),
-        "parallelism": calls.ints("parallelism"),
-        "ram_used_bytes": ram_in_use(calls),
-        "ram_budget_bytes": _bytes(calls.ints("ram_budget_megabytes")),
-    }
-    kept = np.flatnonzero(np.any([values != NOT_TOLD for values in told.values()], axis=0))
+    told = {name: np.concatenate([np.empty(0, np.int64), *map(read, stages)]) for name, read in _TOLD.items()}
+    start_ns = np.concatenate([np.empty(0, np.int64), *(calls.start_ns for calls in stages)])
+    stage = np.repeat(np.arange(len(stages)), [len(calls.at) for calls in stages])
+    tells = np.flatnonzero(np.any([values != NOT_TOLD for values in told.values()], axis=0))
+    kept = tells[np.argsort(start_ns[tells], kind="stable")]
     columns = {name: np.ma.masked_equal(values[kept], NOT_TOLD) for name, values in told.items()}
     return tables.build(
-        HISTORY_TABLE, len(kept), host=host, window=0, start_ns=calls.start_ns[kept], stage=stage, **columns
+        HISTORY_TABLE, len(kept), host=host, window=0, start_ns=start_ns[kept], stage=stage[kept], **columns
     )
 
 
@@ -250,7 +252,7 @@ def analyze_pipeline(activity: Activity, steps: Steps | None) -> TfData:
     path = follow_waits(threads, functions, links, types, activity.busy, spans)
     start, end = activity.extent
     rows = calls_by_stage(threads)
-    calls = [sample_calls(threads, found) for found in rows]
+    calls = sample_calls(threads, rows)
     host = activity.trace.host
     roots = [calls[number] for number, place in enumerate(threads.places.places) if place.parent is None]
     return TfData(

@@ -14,7 +14,7 @@ from pipeline_lab.report.plain_text import plain
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from pipeline_lab.runs.record import RunRecord, RunStatus
+    from pipeline_lab.runs.record import ListedRun, RunRecord, RunStatus
     from pipeline_lab.runs.run_folder import RunFolder
 
 
@@ -63,7 +63,7 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     if unreadable:
         say("{}", describe_unreadable(unreadable))
     if as_json:
-        print_json([run_document(opened.folder(record.id), record) for record in records])
+        print_json([run_document(opened.folder(record.id), opened.read(record.id)) for record in records])
         return
     if not records:
         say("No runs in {} yet; `pipeline-lab run --preset baseline` makes one.", str(opened.root))
@@ -176,7 +176,7 @@ def cancel(
         say("{} stops after the current step; what it recorded is kept.", run_id)
 
 
-def _row(record: "RunRecord") -> tuple[str, ...]:
+def _row(record: "ListedRun") -> tuple[str, ...]:
     status = record.status
     return (record.id, record.name, status.state, _moment(status.created_s), _took(status), ", ".join(record.tags))
 

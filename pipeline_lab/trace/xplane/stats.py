@@ -110,8 +110,11 @@ class EventStats:
 
     def texts(self, rows: IntArray, stat: str) -> list[str | None]:
         cells = self._find(rows, stat)
-        values = (decode(self.data, self.names, cells, row) for row in range(len(cells.kinds)))
-        return [None if value is None else str(value) for value in values]
+        values: list[str | None] = [None] * len(cells.kinds)
+        for row in np.flatnonzero(cells.kinds != plane_wire.ABSENT).tolist():
+            value = decode(self.data, self.names, cells, row)
+            values[row] = None if value is None else str(value)
+        return values
 
     def _find(self, rows: IntArray, stat: str) -> Cells:
         rows = np.ascontiguousarray(rows, np.int64)

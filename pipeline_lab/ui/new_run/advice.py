@@ -13,7 +13,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launch.launcher import launch
-from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.record import ListedRun, RunKind, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.ui.shared import links, state
@@ -53,7 +53,7 @@ class KnownRun:
 class FormForecast:
     """A prediction, and the run that it was made from."""
 
-    run: RunRecord
+    run: ListedRun
     known: KnownRun
     prediction: "Prediction"
 
@@ -66,7 +66,7 @@ class FormForecast:
 class FormSources:
     """The runs that may predict the form, the latest first, and the prediction of the one that was chosen or comes first."""
 
-    runs: tuple[RunRecord, ...]
+    runs: tuple[ListedRun, ...]
     forecast: FormForecast | None
 
 
@@ -146,7 +146,7 @@ def find_sources(store: RunStore, options: RunOptions) -> FormSources:
     return FormSources(tuple(run for run, _, _ in known), found)
 
 
-def _forecast(run: RunRecord, path: Path, saved_ns: int, options: RunOptions, *, is_asked: bool) -> FormForecast | None:
+def _forecast(run: ListedRun, path: Path, saved_ns: int, options: RunOptions, *, is_asked: bool) -> FormForecast | None:
     from pipeline_lab.advice.what_if import predict
     from pipeline_lab.errors import Unavailable
 
@@ -157,16 +157,14 @@ def _forecast(run: RunRecord, path: Path, saved_ns: int, options: RunOptions, *,
     return None if isinstance(prediction, Unavailable) else FormForecast(run, known, prediction)
 
 
-def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
+def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[ListedRun, Path]]:
     """Yield the latest finished runs whose options are close enough."""
     from pipeline_lab.advice.workload_changes import find_unknown
 
     fitting = (
         run
         for run in store.runs()
-        if run.kind is RunKind.RUN
-        and run.status.state is RunState.DONE
-        and (run.options or {}).get("workload", {}).get("kind") == options.workload.kind
+        if run.kind is RunKind.RUN and run.status.state is RunState.DONE and run.workload == options.workload.kind
     )
     asked = 0
     for run in islice(fitting, MOST_READ):

@@ -33,7 +33,7 @@ def show(store: RunStore, record: RunRecord) -> None:
     """Show name, state, times, tags and notes."""
     st.title(escape(record.name), anchor=False)
     tags = " ".join(f":blue-badge[{escape(tag)}]" for tag in record.tags)
-    st.markdown(f"{run_actions.state_badge(store, record)} {tags} {_facts(record)}".strip())
+    st.markdown(f"{run_actions.state_badge(store, record.listed)} {tags} {_facts(record)}".strip())
     show_notes(record)
 
 

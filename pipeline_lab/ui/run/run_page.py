@@ -18,7 +18,7 @@ from pipeline_lab.ui.timeline import jump
 
 def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a run in whatever state it is; what can be done with it comes after the answer."""
-    show_actions = partial(run_actions.show_actions, store, record, can_open=False)
+    show_actions = partial(run_actions.show_actions, store, record.listed, can_open=False)
     if record.status.state.is_live:
         show_actions()
         live.show_live(folder, record.status.state)
@@ -80,7 +80,7 @@ def show_page() -> None:
     run_actions.show_unkept(store, folder)
     run_actions.show_left_out(folder)
     if record.kind.holds_several:
-        run_actions.show_actions(store, record, can_open=False)
+        run_actions.show_actions(store, record.listed, can_open=False)
     VIEWS[record.kind](store, record, folder)
 
 

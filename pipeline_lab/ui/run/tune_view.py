@@ -7,7 +7,6 @@ import streamlit as st
 
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparing.chart_lists import SEARCH_HISTORY, TUNE_CHARTS
-from pipeline_lab.options.tune_options import is_script_tune
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
@@ -71,8 +70,7 @@ def offer_fix(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 
 def fixes_of(store: RunStore, run_id: str) -> list[str]:
     """Return the searches that were made from a watched run, or recorded it, the newest first."""
-    searches = (each for each in store.runs() if each.kind is RunKind.TUNE and is_script_tune(each.options or {}))
-    fixes = ((each.id, read_fix(store.folder(each.id))) for each in searches)
+    fixes = ((each.id, read_fix(store.folder(each.id))) for each in store.runs() if each.kind is RunKind.TUNE)
     return [search for search, fix in fixes if fix is not None and Path(fix.run).name == run_id]
 
 

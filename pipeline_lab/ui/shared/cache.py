@@ -13,10 +13,11 @@ import numpy as np
 
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
+from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
+from pipeline_lab.folders import cache_folder
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.record import ListedRun, RunKind
 from pipeline_lab.runs.saved_presets import all_presets, find_any_preset
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import state
@@ -54,12 +54,12 @@ def read_arm(store: RunStore, arm: str) -> RunOptions:
     raise OptionsError(f"{arm[:80]!r} cannot race; use preset:NAME, run:ID or form.")
 
 
-def can_be_compared(record: RunRecord) -> bool:
+def can_be_compared(record: ListedRun) -> bool:
     """Say whether a run can be compared: not a race, which has its own comparison, and not a run in progress."""
     return not record.status.state.is_live and not record.kind.holds_several
 
 
-def labels_of(records: dict[str, RunRecord]) -> dict[str, str]:
+def labels_of(records: dict[str, ListedRun]) -> dict[str, str]:
     """Return name and time of each run, and the end of its id where others share them."""
     labels = {each.id: f"{each.name} · {format_moment(each.status.created_s)}" for each in records.values()}
     shared = Counter(labels.values())

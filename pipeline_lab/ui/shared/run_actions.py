@@ -6,7 +6,7 @@ import streamlit as st
 
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs import opened_logs
-from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.record import ListedRun, RunKind, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import links, state
@@ -23,14 +23,14 @@ _STATE_COLOURS = {
 }
 
 
-def state_badge(store: RunStore, record: RunRecord) -> str:
+def state_badge(store: RunStore, record: ListedRun) -> str:
     """Return the run's state as a colored badge in Markdown."""
     if store.is_sample(record.id):
         return ":violet-badge[sample]"
     return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.value}]"
 
 
-def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
+def show_actions(store: RunStore, record: ListedRun, *, can_open: bool) -> None:
     """Show a run's buttons; samples can only be viewed and copied."""
     key, is_own = f"manage-{record.id}", not store.is_sample(record.id)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -39,7 +39,7 @@ def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
             if st.button("Open", key=f"{key}-open", type="primary"):
                 links.open_run(record.id)
         if can_start_another(record) and st.button("Copy into a new run", key=f"{key}-copy"):
-            links.open_new_run(read_options(record.options or {}), f"run:{record.id}")
+            links.open_new_run(read_options(store.read(record.id).options or {}), f"run:{record.id}")
         if can_start_another(record) and st.button("Race this against …", key=f"{key}-race"):
             links.open_race([f"run:{record.id}"])
         if can_start_another(record) and st.button("Tune", key=f"{key}-tune", help="Search for a faster pipeline."):
@@ -52,7 +52,7 @@ def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
                     _show_delete(store, record, key)
 
 
-def show_comparison(records: list[RunRecord]) -> None:
+def show_comparison(records: list[ListedRun]) -> None:
     """Show the button that compares runs; the oldest of them is the baseline."""
     fitting = sorted(filter(can_be_compared, records), key=lambda record: (record.status.created_s, record.id))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -68,12 +68,12 @@ def show_comparison(records: list[RunRecord]) -> None:
             st.caption("Races and running jobs are left out.")
 
 
-def can_start_another(record: RunRecord) -> bool:
+def can_start_another(record: ListedRun) -> bool:
     """Say whether a run's options fill the form: those of a race, and of a log, do not."""
     return record.kind is RunKind.RUN
 
 
-def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
+def _show_name_and_tags(store: RunStore, record: ListedRun, key: str) -> None:
     with st.form(f"{key}-form", border=False):
         name = st.text_input("Name", record.name, max_chars=200, key=f"{key}-name")
         tags = st.text_input("Tags (comma-separated)", ", ".join(record.tags), key=f"{key}-tags")
@@ -83,7 +83,7 @@ def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
             st.rerun()
 
 
-def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
+def _show_delete(store: RunStore, record: ListedRun, key: str) -> None:
     st.markdown(f"**{escape(record.name)}** and everything it recorded will be deleted.")
     if st.button("Delete permanently", type="primary", key=f"{key}-confirm"):
         _attempt(lambda: store.remove(record.id))

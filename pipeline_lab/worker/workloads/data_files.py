@@ -9,7 +9,6 @@ their names.
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -18,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from pipeline_lab.errors import DataError
+from pipeline_lab.folders import cache_folder
 from pipeline_lab.runs.found_features import matching_files
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import DataProgressEvent
@@ -75,9 +73,8 @@ class DataRecipe:
 
 
 def data_folder() -> Path:
-    """Return the folder of generated data: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
-    named = os.environ.get("PIPELINE_LAB_CACHE")
-    return (Path(named) if named else platformdirs.user_cache_path("pipeline-lab")) / "data"
+    """Return the folder of generated data."""
+    return cache_folder() / "data"
 
 
 def cached_files(recipe: DataRecipe, log: EventLog, stop: StopRequest) -> list[DataFile]:

@@ -85,8 +85,9 @@ def test_a_search_starts_from_a_preset_within_limits(open_page, run_store, start
     app.button(key="tune-start").click().run()
     (record,) = run_store.runs()
     assert record.kind is RunKind.TUNE
-    assert record.options["budget_s"] == 120.0
-    assert record.options["start"]["name"] == "synthetic"
+    options = run_store.read(record.id).options
+    assert options["budget_s"] == 120.0
+    assert options["start"]["name"] == "synthetic"
     assert started
 
 

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab import folders
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import DataProgressEvent, read_events
 from pipeline_lab.worker.job_context import StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
-from pipeline_lab.worker.workloads import data_files
 from pipeline_lab.worker.workloads.data_files import DataRecipe, cached_files, data_folder, find_user_files
 from tests.runs.test_tfrecord import write_records
 
@@ -92,7 +92,7 @@ def test_what_a_killed_job_left_behind_is_removed_a_day_later(log: EventLog) -> 
 
 def test_the_users_cache_is_used_where_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PIPELINE_LAB_CACHE")
-    monkeypatch.setattr(data_files.platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(folders.platformdirs, "user_cache_path", lambda name: tmp_path / name)
     assert data_folder() == tmp_path / "pipeline-lab" / "data"
 
 
