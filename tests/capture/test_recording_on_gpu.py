@@ -48,13 +48,14 @@ def test_a_loop_that_never_waits_for_its_gpu_is_told_by_what_the_gpu_does(ask_gp
     (tmp_path / "train.py").write_text(SCRIPT)
     gpu = PretendGpu(op_us={"MatMul": STEP_NS / 1e3}, nvml_errors={"nvmlInitWithFlags": 9})
     ask_gpu("tests.capture.gpu_tasks:watch", gpu=gpu, folder=str(tmp_path), every_s=EVERY_S, window_s=0.6)
-    (record,) = RunStore(tmp_path / "store").runs()
-    folder = RunStore(tmp_path / "store").folder(record.id)
+    store = RunStore(tmp_path / "store")
+    (run,) = store.runs()
+    folder = store.folder(run.id)
     noted = json.loads((tmp_path / "noted.json").read_text())
     windows = [event for event in read_events(folder.events) if isinstance(event, WindowEvent)]
     assert not noted["used_devices"], "the profiler would have chosen devices before the script did"
     assert min(window.started_ns for window in windows) > noted["chosen_ns"]
-    assert record.environment["device"] == "GPU 0: PRETEND_GPU"
+    assert store.read(run.id).environment["device"] == "GPU 0: PRETEND_GPU"
     diagnosis = analyze(folder.path)
     assert isinstance(diagnosis.steps, Steps)
     assert np.median(diagnosis.steps.length_ns) == pytest.approx(STEP_NS, rel=0.1)

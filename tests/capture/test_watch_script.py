@@ -41,8 +41,9 @@ def _watch(tmp_path: Path, *arguments: str, script: str | None = None) -> "subpr
 
 
 def _record(tmp_path: Path) -> Any:
-    (record,) = RunStore(tmp_path / "store").runs()
-    return record
+    store = RunStore(tmp_path / "store")
+    (run,) = store.runs()
+    return store.read(run.id)
 
 
 @pytest.mark.slow

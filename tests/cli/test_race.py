@@ -59,13 +59,13 @@ def test_options_are_set_in_every_arm(lab: Lab) -> None:
     assert ended.exit_code == 0
     assert "The accelerator is emulated." in ended.stdout
     (record,) = lab.store.runs()
-    for arm in (record.options or {})["arms"]:
+    for arm in (lab.store.read(record.id).options or {})["arms"]:
         assert (arm["training"]["device"], arm["training"]["step_ms"]) == ("emulated", 50)
 
 
 def test_settings_reach_the_options(lab: Lab) -> None:
     race(lab, "race-faster", "--pairs", "12", "--block", "10", "--margin", "2%", "--seconds", "30")
-    (record,) = [record for record in lab.store.runs() if record.name == "race-faster"]
+    (record,) = [lab.store.read(run.id) for run in lab.store.runs() if run.name == "race-faster"]
     assert record.options is not None
     wanted = {"pairs": 12, "block_steps": 10, "margin_percent": 2.0, "max_seconds": 30.0}
     assert wanted.items() <= record.options.items()

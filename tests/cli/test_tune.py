@@ -35,7 +35,7 @@ def test_a_search_tells_its_steps_and_prints_what_it_found(lab: Lab, options: Pa
     assert "proposed by Optuna" in ended.stderr
     assert "What was tried: time per step against start" in ended.stdout
     assert "How it went" in ended.stdout
-    (record,) = [record for record in lab.store.runs() if record.kind == "tune"]
+    (record,) = [lab.store.read(run.id) for run in lab.store.runs() if run.kind == "tune"]
     assert record.options is not None
     assert record.options["budget_s"] == 300
     assert f"pipeline-lab code {record.id}" in ended.stderr

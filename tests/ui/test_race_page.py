@@ -22,7 +22,7 @@ def test_presets_runs_and_the_form_race_within_a_budget(open_page, run_store):
     app.number_input(key="race.max_seconds").set_value(90.0)
     app.button(key="race-start").click().run()
     race = next(record for record in run_store.runs() if record.id != run.id)
-    options = read_race_options(race.options or {})
+    options = read_race_options(run_store.read(race.id).options or {})
     assert (options.pairs, options.max_seconds, race.status.state) == (12, 90.0, RunState.QUEUED)
     assert options.arm_names == ("baseline (A)", "optimised", "baseline (C)")
     assert app.title[0].value.startswith("baseline"), "the race's own page"

@@ -19,6 +19,7 @@ per event. Where the names come from:
 
 import re
 from enum import IntFlag
+from functools import lru_cache
 
 from pipeline_lab.trace.schema import Plane
 
@@ -54,6 +55,8 @@ _AUTOTUNING_KERNEL = re.compile(r"redzone", re.I)
 _TF_DATA_THREAD = re.compile(r"tf_data|data_(?:prefetch|parallel)")
 _RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|cupti", re.I)
 
+REMEMBERED_NAMES = 1 << 13
+"""Event names of which is kept what they say: the next window of a run has the same ones."""
 FUNCTION_CALL = "EagerLocalExecute: __inference_"
 GIVING_UP = "TFE_DeleteTensorHandle"
 """Python releases a tensor, which takes microseconds, or an iterator."""
@@ -116,6 +119,7 @@ def iterator_way(name: str) -> str | None:
     return None if found is None else name[found.end() :]
 
 
+@lru_cache(REMEMBERED_NAMES)
 def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
     if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):

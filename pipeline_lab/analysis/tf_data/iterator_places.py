@@ -8,12 +8,12 @@ place. Only the inputs of a zip or a concatenation keep theirs: these are datase
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.event_names import iterator_way
+from pipeline_lab.analysis.activity.event_names import REMEMBERED_NAMES, iterator_way
 
 NO_STAGE = -1
 
@@ -83,6 +83,7 @@ def find_iterator_places(own: Iterable[str | None], shared: Iterable[str | None]
     return IteratorPlaces(places, _numbers(number, paths), _numbers(number, shared_paths))
 
 
+@lru_cache(REMEMBERED_NAMES)
 def place_of(name: str) -> str | None:
     """Return the path of the stage that an event belongs to; None if the event is no iterator's."""
     way = iterator_way(name)

@@ -38,11 +38,14 @@ class CallStats:
     Attributes:
         threads: Where the calls come from.
         rows: Their rows, ascending, shape (n,).
+        ends: The rows of the first and the last call of each stage, whose texts are read.
     """
 
     threads: Threads
     rows: IntArray
+    ends: IntArray
     _read: dict[str, IntArray] = field(default_factory=dict)
+    _texts: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
@@ -50,6 +53,12 @@ class CallStats:
             values, known = self.threads.ints(self.rows, stat)
             self._read[stat] = np.where(known, values, NOT_TOLD)
         return self._read[stat]
+
+    def text(self, row: int, stat: str) -> str:
+        """Return a stat of the first or the last call of a stage as text; empty if it has none."""
+        if stat not in self._texts:
+            self._texts[stat] = dict(zip(self.ends.tolist(), self.threads.texts(self.ends, stat), strict=True))
+        return self._texts[stat][row]
 
     @cached_property
     def ram_used_bytes(self) -> IntArray:
@@ -91,9 +100,11 @@ class Calls:
         told = values[values != NOT_TOLD]
         return int(told[-1]) if len(told) else None
 
-    def text(self, stat: str, call: int = -1) -> str:
-        """Return a stat of one call, by default the last one, as text; empty if it has none."""
-        return self.stats.threads.texts(self.stats.rows[self.at[[call]]], stat)[0] if len(self.at) else ""
+    def text(self, stat: str, *, of_first: bool = False) -> str:
+        """Return a stat of the last call, or of the first one, as text; empty if it has none."""
+        if not len(self.at):
+            return ""
+        return self.stats.text(int(self.stats.rows[self.at[0 if of_first else -1]]), stat)
 
     def claim(self, stat: str) -> bool | None:
         """Return a truth value of the last call, or None."""
@@ -103,8 +114,10 @@ class Calls:
 def sample_calls(threads: Threads, rows_by_stage: Sequence[IntArray]) -> list[Calls]:
     """Choose the calls of each stage whose stats are read: all of them, or every n-th, the last one among them."""
     chosen = [rows[_evenly(len(rows))] for rows in rows_by_stage]
-    stats = CallStats(threads, np.sort(np.concatenate([np.empty(0, np.int64), *chosen])))
     in_time = [rows[np.argsort(threads.start_ns[rows], kind="stable")] for rows in chosen]
+    ends = [rows[[0, -1]] for rows in in_time if len(rows)]
+    none = np.empty(0, np.int64)
+    stats = CallStats(threads, np.sort(np.concatenate([none, *chosen])), np.unique(np.concatenate([none, *ends])))
     return [Calls(stats, np.searchsorted(stats.rows, rows)) for rows in in_time]
 
 
@@ -114,7 +127,7 @@ def _evenly(count: int) -> IntArray:
 
 def dataset_name(calls: Calls) -> str:
     """Name the dataset behind a stage; empty if its calls do not tell."""
-    return common_dataset((calls.text("name"), calls.text("name", 0)))
+    return common_dataset((calls.text("name"), calls.text("name", of_first=True)))
 
 
 def common_dataset(names: Iterable[str]) -> str:

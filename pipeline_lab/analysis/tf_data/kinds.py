@@ -2,6 +2,7 @@
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ class EventRole(IntEnum):
     """A stage's own thread starts the user's function and goes on."""
 
 
+@lru_cache(event_names.REMEMBERED_NAMES)
 def role_of(name: str) -> EventRole:
     """Return the role of a host event by its name."""
     if event_names.iterator_way(name) is not None:

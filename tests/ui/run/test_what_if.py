@@ -50,7 +50,7 @@ def test_a_prediction_races_and_is_kept_with_the_race(tab, run_store):
     app.select_slider(key=f"what-if.{run.id}.2.map").set_value(4).run()
     app.button(key=f"what-if.{run.id}.own.race").click().run()
     (race,) = [record for record in run_store.runs() if record.kind is RunKind.RACE]
-    assert read_race_options(race.options or {}).predicted_ratios == (0.25,)
+    assert read_race_options(run_store.read(race.id).options or {}).predicted_ratios == (0.25,)
 
 
 def test_suggestions_have_their_change_and_race_too(tab, run_store):
@@ -153,7 +153,7 @@ def test_advice_on_the_order_is_done_raced_and_predicted(open_page, run_store):
     )
     app.button(key="fix.serial-stage.2.race").click().run()
     (race,) = [record for record in run_store.runs() if record.kind is RunKind.RACE]
-    assert read_race_options(race.options or {}).predicted_ratios == (0.25,)
+    assert read_race_options(run_store.read(race.id).options or {}).predicted_ratios == (0.25,)
     app = open_page("new_run", **{"from": f"run:{run.id}"})
     app.button(key="fix.serial-stage.2.apply").click().run()
     assert not app.exception
@@ -165,7 +165,7 @@ def test_advice_is_raced_where_nothing_can_be_predicted_too(open_page, run_store
     app = open_page("new_run")
     app.button(key="fix.no-prefetch.5.race").click().run()
     (race,) = run_store.runs()
-    assert read_race_options(race.options or {}).predicted_ratios == ()
+    assert read_race_options(run_store.read(race.id).options or {}).predicted_ratios == ()
 
 
 def test_the_form_says_nothing_where_no_run_can_tell(open_page):

@@ -143,7 +143,7 @@ def test_with_leave_it_is_offered_and_launched(open_page, run_store, monkeypatch
     key = f"draft{app.session_state['draft'].generation}.workload.module"
     app.text_input(key=f"{key}.arguments").set_value("batch=64, name=a").run()
     app.button(key="launch").click().run()
-    launched = next(record for record in run_store.runs() if record.id != run.id)
+    launched = run_store.read(next(record.id for record in run_store.runs() if record.id != run.id))
     assert launched.options is not None
     assert launched.options["workload"]["arguments"] == {"batch": 64, "name": "a"}
 
