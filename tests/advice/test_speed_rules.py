@@ -7,7 +7,7 @@ from pipeline_lab.advice.suggestions import suggest
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run_options import RunOptions, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, set_options
 from tests.support import results
 from tests.support.measured import MS, measured
 
@@ -34,7 +34,7 @@ def test_a_step_that_is_sent_no_padding_takes_the_less() -> None:
 
 def test_what_clips_of_ones_own_would_be_padded_to_is_not_known() -> None:
     own = set_options(PADDED, [("workload.data", "folder"), ("workload.folder", "/clips")])
-    ragged = set_option(own, "pipeline.batch.mode", "ragged_batch")
+    ragged = set_options(own, [("pipeline.batch.mode", "ragged_batch")])
     found = predict(run(own), ragged)
     assert isinstance(found, Unavailable)
     assert "How long your clips are is not known" in found.reason
@@ -50,7 +50,7 @@ def test_much_padding_is_a_reason_for_ragged_batches() -> None:
 
 def test_choices_are_compared_by_the_time_of_an_example() -> None:
     case = Case(run(), results.diagnosis())
-    larger = set_option(PADDED, "pipeline.batch.size", "64")
+    larger = set_options(PADDED, [("pipeline.batch.size", "64")])
     found = predict(run(), larger)
     assert isinstance(found, Prediction)
     assert case.ns_per_example(larger) == found.step_ns / 64

@@ -14,7 +14,7 @@ from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.options.run_options import set_option
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
@@ -54,7 +54,7 @@ def test_a_planted_ratio_is_found_and_worded(tmp_path: Path, ratio: float, outco
 @pytest.mark.slow
 def test_arms_of_different_batch_sizes_are_compared_per_example(tmp_path: Path) -> None:
     """Steps of 30 ms for 256 examples against 20 ms for 128: an example takes three quarters of the time."""
-    twice = set_option(OPTIMISED.options, "pipeline.batch.size", "256")
+    twice = set_options(OPTIMISED.options, [("pipeline.batch.size", "256")])
     options = RaceOptions(arms=(BASELINE.options, twice), fail_if_slower_percent=5.0, predicted_ratios=(0.75,))
     arms = PlantedArm(20 * WOBBLE[0]), PlantedArm(30 * WOBBLE[1])
     race = read_race(make_race(RunStore(tmp_path), *arms, options=options))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.predicted_order import predict_order, predict_run
 from pipeline_lab.stages.stage_values import Remark, Weight
@@ -40,9 +40,9 @@ def test_padding_makes_batches_larger() -> None:
 
 
 def test_remainders_of_buckets_are_the_rare_lengths() -> None:
-    dropping = set_option(AUDIO_BUCKETED.options, "pipeline.bucket_by_sequence_length.drop_remainder", "true")
+    dropping = set_options(AUDIO_BUCKETED.options, [("pipeline.bucket_by_sequence_length.drop_remainder", "true")])
     assert not findings(dropping, "dropped-lengths")  # an endless repeat stands before it
-    once = set_option(dropping, "pipeline.repeat.count", "2")
+    once = set_options(dropping, [("pipeline.repeat.count", "2")])
     (found,) = findings(once, "dropped-lengths")
     assert "up to 31 clips of each bucket" in found.sentence
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
 from pipeline_lab.stages.delivery import PrefetchToDeviceStage
@@ -80,14 +80,12 @@ STORES_AND_OPTIONS = RunOptions(
         warm_start=True,
     ),
 )
-WITH_READ_TIME = set_option(find_preset("unequal-files").options, "workload.read_ms", "2")
+WITH_READ_TIME = set_options(find_preset("unequal-files").options, [("workload.read_ms", "2")])
 GOLDEN_OPTIONS = {
     **{preset.name: preset.options for preset in PRESETS},
     "read-time": WITH_READ_TIME,
-    "spin": set_option(WITH_READ_TIME, "workload.work", "spin"),
-    "slow-records": set_option(
-        set_option(WITH_READ_TIME, "workload.tail_every", "16"), "workload.jitter_percent", "20"
-    ),
+    "spin": set_options(WITH_READ_TIME, [("workload.work", "spin")]),
+    "slow-records": set_options(WITH_READ_TIME, [("workload.tail_every", "16"), ("workload.jitter_percent", "20")]),
     "varied-lengths": set_options(
         WITH_READ_TIME, [("workload.varied_lengths", "true"), ("pipeline.batch.mode", "padded_batch")]
     ),
@@ -104,7 +102,7 @@ GOLDEN_OPTIONS = {
         find_preset("generator-processes").options, [("workload.producer", "threads"), ("workload.ids", "strings")]
     ),
     **{
-        f"features-{layout}": set_option(find_preset("features-lookup").options, "workload.layout", layout)
+        f"features-{layout}": set_options(find_preset("features-lookup").options, [("workload.layout", layout)])
         for layout in ("constant", "variable", "sharded")
     },
     "user-files": USER_FILES,

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.options.run_options import RunOptions, set_option
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.run_documents import DataFile, write_files
@@ -343,7 +343,7 @@ def looked_at(lab: Lab, tmp_path: Path, start: RunOptions, examples: Sequence[in
 def test_a_shuffle_that_covers_all_views_makes_the_reading_order_indifferent(lab: Lab, tmp_path: Path) -> None:
     sizes, views = VIEWS_APART.options.file_sizes or (), VIEWS_APART.options.pipeline.views
     examples = [size * views for size in sizes]
-    start = set_option(VIEWS_APART.options, "pipeline.shuffle.buffer_size", str(sum(examples)))
+    start = set_options(VIEWS_APART.options, [("pipeline.shuffle.buffer_size", str(sum(examples)))])
     sampling = looked_at(lab, tmp_path, start, examples).sampling
     assert sampling is not None
     assert not sampling.is_worse(at(start, files_at_once="1"))

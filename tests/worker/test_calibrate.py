@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.run_options import set_option
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.worker import calibrate as calibrate_module
 from pipeline_lab.worker import calibrate as calibration
@@ -118,7 +118,7 @@ def test_the_step_is_timed_on_the_batch_that_the_device_holds() -> None:
 
 
 SIZE = 1_000_003
-COLD = set_option(SYNTHETIC.options, "training.page_cache", "cold")
+COLD = set_options(SYNTHETIC.options, [("training.page_cache", "cold")])
 
 
 def cached(path: Path) -> int:

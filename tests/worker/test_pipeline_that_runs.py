@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.options.run_options import RunOptions, read_options, set_option
+from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.functions import AugmentStage, LookupStage, MapStage, ParseStage
@@ -130,7 +130,9 @@ def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, i
     workload = SparseWorkload(examples_per_file=(8, 8), features=3, vocabulary_size=20, embedding_size=4)
     batch, parse = BatchStage(size=8), ParseStage()
     tail = (batch, parse) if is_vectorized else (parse, batch)
-    options = set_option(read_options(_json(workload, ReadStage(), RepeatStage(), *tail)), "training.replicas", "2")
+    options = set_options(
+        read_options(_json(workload, ReadStage(), RepeatStage(), *tail)), [("training.replicas", "2")]
+    )
     result = ask_tensorflow("train", options=options.to_json(), steps=40)
     assert result["ids"] == [[record_id(0, record) for record in part] for part in (range(4), range(4, 8))]
     assert result["losses"][-1] < result["losses"][0]

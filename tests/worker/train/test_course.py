@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run_options import RunOptions, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import EVALUATED, LABELS, SAMPLES, STEPS, TableWriter, read_table
 from pipeline_lab.worker.job_context import Job
@@ -40,8 +40,8 @@ class Ids:
 
 
 def _options(steps: int) -> RunOptions:
-    options = set_option(SYNTHETIC.options, "training.steps", str(steps))
-    return set_option(options, "training.warmup_steps", "2")
+    options = set_options(SYNTHETIC.options, [("training.steps", str(steps))])
+    return set_options(options, [("training.warmup_steps", "2")])
 
 
 def _batches() -> Iterator[dict[str, Ids]]:
@@ -157,7 +157,7 @@ def test_what_a_batch_holds_on_a_device_is_read_beside_the_training(tmp_path: Pa
 @pytest.mark.usefixtures("copied_by_numpy")
 def test_a_pass_reads_what_a_batch_holds_on_a_device_beside_its_steps_and_in_order(tmp_path: Path) -> None:
     readers: set[int] = set()
-    job = make_job(tmp_path, set_option(_options(1), "training.evaluate_steps", "6"))
+    job = make_job(tmp_path, set_options(_options(1), [("training.evaluate_steps", "6")]))
     batches = [{"id": OnDevice(readers, record_id(3, step), record_id(4, step))} for step in range(6)]
     with contextlib.closing(TableWriter(job.folder.evaluated, EVALUATED)) as table:
         EvaluationPasses(job, FakeTrainer(), lambda: batches, table, 10, is_asynchronous=True).run(3)
@@ -264,7 +264,7 @@ def test_the_python_time_of_the_synthetic_workload_comes_after_each_step(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("pipeline_lab.worker.job_context.time.sleep", pauses.append)
-    job = make_job(tmp_path, set_option(_options(3), "workload.python_ms", "20"))
+    job = make_job(tmp_path, set_options(_options(3), [("workload.python_ms", "20")]))
     _train(job, _batches())
     assert pauses == [0.02] * 5
 
