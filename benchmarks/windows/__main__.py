@@ -42,7 +42,7 @@ def follow(run: LongRun, fold: RunFold, saved: SavedDiagnosis) -> float:
 
     def land() -> None:
         listed = windows.look()
-        inputs = fingerprint_inputs(run.folder.path, listed)
+        inputs = fingerprint_inputs(run.folder.path, windows)
         fold.add_new(listed=listed)
         saved.save(fold.diagnose(), inputs)
 

@@ -38,7 +38,7 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
         listed = windows.look(everywhere=not is_live)
-        inputs = fingerprint_inputs(folder.path, listed)  # before they are read: a window may land meanwhile
+        inputs = fingerprint_inputs(folder.path, windows)  # before they are read: a window may land meanwhile
         has_new = fold.add_new(saved.save_progress, listed=listed)
         begun_s = time.monotonic()
         is_due = begun_s - saved_s >= max(SAVE_EVERY_S, REST * took_s)

@@ -5,6 +5,7 @@ whole batches; a reader takes the complete ones and ignores a torn end, so a kil
 pyarrow is loaded when a table is read or written, not before: the store, which every start needs, does without.
 """
 
+import contextlib
 import threading
 import time
 from dataclasses import dataclass
@@ -287,12 +288,60 @@ def read_table(path: Path, table: RunTable) -> "pa.Table":
     Returns:
         A table of that schema; without rows if there is no file yet or nothing in it is complete.
     """
-    import pyarrow as pa
+    return TableReader(path, table).read()
 
-    try:
-        return _read_whole(path, table)
-    except (OSError, pa.ArrowException):
-        return _read_what_is_complete(path, table)
+
+class TableReader:
+    """Reads a table that grows: each time only the batches that came since.
+
+    Args:
+        path: Of its file, which may be another one each time, or none.
+        table: Which one it is.
+    """
+
+    def __init__(self, path: Path, table: RunTable) -> None:
+        self._path, self._table = path, table
+        self._start_over(0)
+
+    def read(self) -> "pa.Table":
+        """Return all complete batches as :func:`read_table` does."""
+        import pyarrow as pa
+
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._take_new()
+        return self._found
+
+    def _start_over(self, inode: int) -> None:
+        import pyarrow as pa
+
+        self._inode, self._head, self._end = inode, b"", 0
+        self._found = pa.Table.from_batches([], self._table.schema)  # `empty_table` imports pandas
+
+    def _take_new(self) -> None:
+        """Read what stands behind the last batch that was read, as a stream of the same beginning.
+
+        Raises:
+            OSError, ArrowException: There is no file, or not even its schema can be read.
+        """
+        import pyarrow as pa
+
+        inode = self._path.stat().st_ino
+        with pa.memory_map(str(self._path)) as source:
+            content = source.read_buffer()
+        if inode != self._inode or content.size < self._end:
+            self._start_over(inode)
+        if not self._head:
+            opened = pa.BufferReader(content)
+            if not _fits(pa.ipc.open_stream(opened).schema, self._table):
+                return
+            self._head = content.slice(0, opened.tell()).to_pybytes()
+            self._end = len(self._head)
+        elif content.size == self._end:
+            return
+        new = content if len(self._head) == self._end else self._head + content.slice(self._end).to_pybytes()
+        rows, read = _read_what_is_complete(pa.py_buffer(new), self._table)
+        self._end += read - len(self._head)
+        self._found = pa.concat_tables([self._found, rows]).combine_chunks()
 
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -312,7 +361,8 @@ def find_damage(path: Path, table: RunTable) -> str:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - len(END_OF_STREAM)))
             is_closed = file.read() == END_OF_STREAM
-        _read_whole(path, table)
+        with pa.memory_map(str(path)) as source:
+            _read_whole(source, table)
     except (OSError, pa.ArrowException):
         is_closed = False
     if is_closed:
@@ -322,34 +372,35 @@ def find_damage(path: Path, table: RunTable) -> str:
     return f"{path.name} of this run is damaged: {left}; restore the file, or run the job again."
 
 
-def _read_whole(path: Path, table: RunTable) -> "pa.Table":
+def _read_what_is_complete(content: "pa.Buffer", table: RunTable) -> tuple["pa.Table", int]:
+    """Return the complete batches of a stream, and where the last of them ends."""
+    import pyarrow as pa
+
+    source = pa.BufferReader(content)
+    with contextlib.suppress(OSError, pa.ArrowException):
+        return _read_whole(source, table), source.tell()
+    source.seek(0)
+    batches: list[pa.Table] = []
+    with pa.ipc.open_stream(source) as stream, contextlib.suppress(StopIteration, OSError, pa.ArrowException):
+        end = source.tell()
+        while True:
+            batch = pa.Table.from_batches([stream.read_next_batch()])
+            batch.validate(full=True)
+            batches.append(_fit(batch, table.schema))
+            end = source.tell()
+    return pa.concat_tables([pa.Table.from_batches([], table.schema), *batches]), end
+
+
+def _read_whole(source: "pa.NativeFile", table: RunTable) -> "pa.Table":
     """Read a stream in one call, in half the time of reading batch by batch."""
     import pyarrow as pa
 
-    schema = table.schema
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+    with pa.ipc.open_stream(source) as stream:
         if not _fits(stream.schema, table):
-            return pa.Table.from_batches([], schema)  # `empty_table` imports pandas
+            return pa.Table.from_batches([], table.schema)
         found = stream.read_all()
         found.validate(full=True)  # an offset outside the batch would crash the process
-        return _fit(found.combine_chunks(), schema)
-
-
-def _read_what_is_complete(path: Path, table: RunTable) -> "pa.Table":
-    import pyarrow as pa
-
-    schema = table.schema
-    batches: list[pa.Table] = []
-    try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-            if _fits(stream.schema, table):
-                while True:
-                    batch = pa.Table.from_batches([stream.read_next_batch()])
-                    batch.validate(full=True)
-                    batches.append(_fit(batch, schema))
-    except (StopIteration, OSError, pa.ArrowException):
-        pass
-    return pa.concat_tables([pa.Table.from_batches([], schema), *batches])
+        return _fit(found.combine_chunks(), table.schema)
 
 
 def _fits(found: "pa.Schema", table: RunTable) -> bool:

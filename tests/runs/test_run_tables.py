@@ -8,7 +8,16 @@ import pytest
 from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.runs.run_tables import RESOURCES, RUN_TABLES, SAMPLES, STEPS, RunTable, TableWriter, read_table
+from pipeline_lab.runs.run_tables import (
+    RESOURCES,
+    RUN_TABLES,
+    SAMPLES,
+    STEPS,
+    RunTable,
+    TableReader,
+    TableWriter,
+    read_table,
+)
 from pipeline_lab.ui.serving.routes import FILES
 
 ABOUT = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text(encoding="utf-8")
@@ -62,6 +71,35 @@ def test_a_table_can_be_read_while_it_grows(tmp_path: Path) -> None:
     writer.flush()
     assert len(rows(path)) == 3
     writer.close()
+
+
+def test_of_a_table_that_grows_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = tmp_path / "samples", []
+    complete = run_tables._read_what_is_complete
+    monkeypatch.setattr(
+        run_tables, "_read_what_is_complete", lambda new, table: read.append(new.size) or complete(new, table)
+    )
+    reader = TableReader(path, SAMPLES)
+    assert reader.read().num_rows == 0
+    writer = TableWriter(path, SAMPLES, rows_per_batch=1)
+    for row in range(5):
+        writer.append(row, 0, row)
+        assert reader.read() == read_table(path, SAMPLES)
+    assert read[2:9:2] == [read[2]] * 4, "each time the schema and one batch"
+    before = len(read)
+    assert reader.read().num_rows == 5
+    assert len(read) == before, "nothing is new"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"half a batch")
+    assert reader.read().num_rows == 5
+    path.write_bytes(whole)
+    writer.append(5, 0, 5)
+    assert reader.read().column("file").to_pylist() == read_table(path, SAMPLES).column("file").to_pylist()
+    writer.close()
+    assert reader.read() == read_table(path, SAMPLES)
+    path.unlink()
+    TableWriter(path, SAMPLES).close()
+    assert reader.read().num_rows == 0, "it is another file"
 
 
 def test_rows_are_written_when_time_has_passed(tmp_path: Path) -> None:

@@ -92,18 +92,16 @@ class PerTrace(Generic[Result]):
 
     Attributes:
         analyze: What one trace says; tables have a window of 0 and times of the trace.
-        merge: Puts parts of several traces together, whose tables are on one axis by then.
+        merge: Puts parts of several traces together, whose tables are on one axis by then. Merging what was merged with later
+            parts has to give the same as merging all of them: of a run with very many windows only the new ones are merged.
         stored: The same from TensorFlow's stored step table, for logs whose trace is gone; why not, where it says nothing.
         between: Adds what lies between windows, where all have absolute times.
-        folds: Whether merging what was merged with later parts gives the same as merging all of them: of a run with very
-            many windows only the new ones are merged then.
     """
 
     analyze: Callable[[TraceView], Result]
     merge: Callable[[Sequence[Result]], Result]
     stored: "Callable[[DerivedProfile], Result] | Unavailable"
     between: Callable[[Result], Result] | None = None
-    folds: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ Arrays go in and out as buffers: pyarrow's own conversions (``pa.array``, ``pa.s
 wherever it is installed, which takes longer than the whole analysis of a run.
 """
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -110,17 +109,9 @@ def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
 def concat(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
     """Put tables of one schema under each other, sorted by start and then by whatever tells rows apart."""
     wanted = list(parts)
-    memory = _memory.get()
-    if memory is None or len(wanted) < WORTH_REMEMBERING:
+    if not _is_appending.get() or not wanted:
         return _sorted(schema, wanted)
-    key = (id(schema), id(wanted[0]))
-    before, whole = memory.get(key, ([], empty(schema)))
-    if len(before) <= len(wanted) and all(map(operator.is_, before, wanted)):
-        whole = _append(schema, whole, _sorted(schema, wanted[len(before) :]))
-    else:
-        whole = _sorted(schema, wanted)
-    memory[key] = (wanted, whole)
-    return whole
+    return _append(schema, wanted[0], _sorted(schema, wanted[1:]))
 
 
 def _append(schema: pa.Schema, whole: pa.Table, new: pa.Table) -> pa.Table:
@@ -140,24 +131,24 @@ def _sorted(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
         start = ints(whole, "start_ns")
         if (start[1:] > start[:-1]).all():
             return whole
+        order = np.argsort(start, kind="stable")
+        if (start[order][1:] > start[order][:-1]).all():  # nothing else has to tell rows apart
+            return take(whole, order).combine_chunks()
     keys = [name for name in ("start_ns", "host", "device", "window", "step", "rank") if name in schema.names]
     return whole.sort_by([(name, "ascending") for name in keys]).combine_chunks()
 
 
-WORTH_REMEMBERING = 8
-Memory = dict[tuple[int, int], tuple[list[pa.Table], pa.Table]]
-"""What :func:`concat` made of which tables, by their schema and the first of them."""
-_memory: ContextVar[Memory | None] = ContextVar("memory of concatenated tables", default=None)
+_is_appending: ContextVar[bool] = ContextVar("whether the first of several tables is sorted", default=False)
 
 
 @contextmanager
-def remembering(memory: Memory) -> Iterator[None]:
-    """Let :func:`concat` add new tables to what it made of the same first ones before, instead of sorting all again."""
-    token = _memory.set(memory)
+def appending() -> Iterator[None]:
+    """Let :func:`concat` take its first table as sorted, and not sort it again where the others come after it."""
+    token = _is_appending.set(True)
     try:
         yield
     finally:
-        _memory.reset(token)
+        _is_appending.reset(token)
 
 
 def place(part: Part, window: int, shift_ns: int) -> Part:

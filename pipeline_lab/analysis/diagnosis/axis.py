@@ -1,7 +1,8 @@
 """How captures go onto one time axis: in the order of time where all say when they were made, else one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
 
@@ -33,7 +34,7 @@ class PlacedCapture(Generic[Placed]):
 
 
 def place_captures(
-    captures: Sequence[Placed], origin_epoch_ns: int | None = None
+    captures: Sequence[Placed], origin_epoch_ns: int | None = None, windows: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[list[PlacedCapture[Placed]], int | None]:
     """Find where each capture lies on one axis, in the order of time, and the epoch of the axis' zero.
 
@@ -42,6 +43,7 @@ def place_captures(
     Args:
         captures: In any order.
         origin_epoch_ns: Zero of the axis; the earliest capture's origin if not given.
+        windows: Numbers of earlier windows, which are on the axis already.
     """
     known = [one.origin_epoch_ns for one in captures if one.origin_epoch_ns is not None]
     is_absolute = len(known) == len(captures)
@@ -50,24 +52,26 @@ def place_captures(
         in_a_row = sorted(captures, key=lambda one: (one.window, one.name))
         return _lay_in_a_row(in_a_row), zero if not captures else None
     ordered = sorted(captures, key=lambda one: ((one.origin_epoch_ns or 0) + one.start_ns, one.name))
-    numbers = _number_windows(ordered)
-    return [PlacedCapture(one, numbers[_window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
+    numbers = _number_windows(ordered, windows)
+    return [PlacedCapture(one, numbers[window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
 
 
 def _lay_in_a_row(ordered: Sequence[Placed]) -> list[PlacedCapture[Placed]]:
-    numbers = _number_windows(ordered)
+    numbers = _number_windows(ordered, {})
     places, cursor = [], 0
     for one in ordered:
-        places.append(PlacedCapture(one, numbers[_window_key(one)], cursor - one.start_ns))
+        places.append(PlacedCapture(one, numbers[window_key(one)], cursor - one.start_ns))
         cursor += one.end_ns - one.start_ns
     return places
 
 
-def _number_windows(ordered: Sequence[Capture]) -> dict[str, int]:
-    names = dict.fromkeys(_window_key(one) for one in ordered)
-    return {name: number for number, name in enumerate(names)}
+def _number_windows(ordered: Sequence[Capture], known: Mapping[str, int]) -> dict[str, int]:
+    numbers = dict(known)
+    for one in ordered:
+        numbers.setdefault(window_key(one), len(numbers))
+    return numbers
 
 
-def _window_key(capture: Capture) -> str:
+def window_key(capture: Capture) -> str:
     """Return what the hosts of one window share; a lone file is a window of its own."""
     return capture.window or capture.name

@@ -6,7 +6,8 @@ whenever they came back. Which analyses there are, and what each needs, is decla
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +18,7 @@ from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, JobView, PerTrace, TraceView, attempt
-from pipeline_lab.analysis.diagnosis.axis import place_captures
+from pipeline_lab.analysis.diagnosis.axis import PlacedCapture, place_captures, window_key
 from pipeline_lab.analysis.diagnosis.inputs import Progress
 from pipeline_lab.analysis.diagnosis.later_epochs import ONLY_THE_FIRST, put_in
 from pipeline_lab.analysis.machine.allocators import Allocators
@@ -38,6 +39,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 AnyResults = dict[str, Any]
 """Results, or why they are missing, by their names in ``Results``."""
+
+READS = "reads"
+"""Name of what the traces say about file readers, which is merged as the results are."""
+Merge = Callable[[Sequence[Any]], Any]
+"""Puts together what several captures say; the first may be what was merged of earlier ones."""
 
 NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
 _DEVICE_MEMORY = re.compile(r"[GT]PU_\d|gpu_async_\d")
@@ -75,6 +81,10 @@ class TraceParts:
     has_device: bool = False
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def say(self, name: str) -> Any:
+        """Return what it says, or why it says nothing."""
+        return self.reads if name == READS else self.found[name]
 
     @property
     def steps(self) -> Steps | None:
@@ -222,35 +232,75 @@ def analyze_files(
     return [found[place] for place in range(len(files))]
 
 
-class FoldMemory:
-    """What was made of the windows of a run, so that a new one does not cost what all the others did.
-
-    Parts that lie where they lay before are placed once, and results that fold (see ``PerTrace``) grow by the new parts.
-    """
+class Fold:
+    """What was merged of some captures, to which only later ones are added: a new window costs what is in it."""
 
     def __init__(self) -> None:
-        self._placed: dict[int, tuple[TraceParts, int, int, TraceParts]] = {}
-        self._merged: dict[str, tuple[list[object], object]] = {}
-        self.tables: tables.Memory = {}
+        self._parts: Sequence[TraceParts] = ()
+        self._merged: AnyResults = {}
 
-    def place(self, part: TraceParts, window: int, shift_ns: int) -> TraceParts:
-        """Return the parts on the common axis; the same object as before where nothing changed."""
-        known = self._placed.get(id(part))
-        if known is None or known[:3] != (part, window, shift_ns):
-            known = self._placed[id(part)] = (part, window, shift_ns, part.place(window, shift_ns))
-        return known[3]
+    def merge(self, parts: Sequence[TraceParts], merges: Mapping[str, Merge]) -> AnyResults:
+        """Merge captures.
 
-    def merge(self, name: str, merge: Callable[[list[Any]], Any], found: list[Any]) -> Any:
-        """Merge what folds, the first of which may be that of the last time."""
-        before, merged = self._merged.get(name, ([], None))
-        if before and len(before) <= len(found) and all(map(operator.is_, before, found)):
-            new = found[len(before) :]
-            merged = attempt(lambda: merge([merged, *new])) if new else merged
-        else:
-            merged = attempt(lambda: merge(found))
-        if not isinstance(merged, Unavailable):
-            self._merged[name] = (found, merged)
-        return merged
+        Args:
+            parts: At least one.
+            merges: How to merge what the captures say, by the names of the results; the same at every call.
+
+        Returns:
+            Each result; where no capture has it, why the first one has not.
+        """
+        is_longer = len(self._parts) <= len(parts) and all(map(operator.is_, self._parts, parts))
+        before = self._merged if is_longer else {}
+        new = parts[len(self._parts) :] if is_longer else parts
+        self._parts, self._merged = parts, {name: _add(name, merge, before, new) for name, merge in merges.items()}
+        return {name: parts[0].say(name) if found is None else found for name, found in self._merged.items()}
+
+
+def _add(name: str, merge: Merge, before: AnyResults, new: Sequence[TraceParts]) -> Any:
+    """Return what was merged before with what new captures say; None where none says anything."""
+    found = [said for part in new if not isinstance(said := part.say(name), Unavailable)]
+    known = before.get(name)
+    if known is None:
+        return merge(found) if found else None
+    if not found:
+        return known
+    with tables.appending():
+        return merge([known, *found])
+
+
+class FoldMemory:
+    """What was made of the windows of a run so far: where they lie on the axis, and what was merged of them."""
+
+    def __init__(self) -> None:
+        self.folds: defaultdict[str, Fold] = defaultdict(Fold)
+        self._given: Sequence[TraceParts] = ()
+        self._origin_epoch_ns: int | None = None
+        self._placed: tuple[TraceParts, ...] = ()
+        self._windows: dict[str, int] = {}
+
+    def place(self, parts: Sequence[TraceParts], origin_epoch_ns: int | None) -> "Axis":
+        """Put captures onto one axis: those that were on it stay, where the others came later."""
+        places, zero = self._place_later(parts, origin_epoch_ns)
+        if zero is None:
+            places, zero = place_captures(parts, origin_epoch_ns)
+            self._placed, self._windows = (), {}
+        self._given, self._origin_epoch_ns = parts, origin_epoch_ns
+        self._placed += tuple(place.capture.place(place.window, place.shift_ns) for place in places)
+        self._windows |= {window_key(place.capture): place.window for place in places}
+        return Axis(self._placed, zero, len(self._windows), self)
+
+    def _place_later(
+        self, parts: Sequence[TraceParts], origin_epoch_ns: int | None
+    ) -> tuple[list[PlacedCapture[TraceParts]], int | None]:
+        """Place the captures that came since; without a zero where all have to be placed again."""
+        known = len(self._given)
+        if not known or origin_epoch_ns is None or origin_epoch_ns != self._origin_epoch_ns:
+            return [], None
+        if known > len(parts) or not all(map(operator.is_, self._given, parts)):
+            return [], None
+        places, zero = place_captures(parts[known:], origin_epoch_ns, self._windows)
+        is_later = all(self._placed[-1].start_ns < place.capture.start_ns + place.shift_ns for place in places[:1])
+        return places, zero if is_later else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,15 +320,21 @@ class Axis:
     memory: FoldMemory
 
     @property
+    def merged(self) -> AnyResults:
+        """What all captures say together, without what lies between them and follows from it."""
+        return _merge(self, self.parts, NO_TRACES)
+
+    @property
     def reads(self) -> FileReads:
-        merged: FileReads = self.memory.merge("reads", add_reads, [part.reads for part in self.parts])
-        return merged
+        """What the traces say about file readers."""
+        reads: FileReads = self.merged[READS] if self.parts else add_reads(())
+        return reads
 
     @property
     def steps(self) -> Steps | Unavailable:
         """The steps of all windows."""
-        merged: Steps | Unavailable = merge_parts(self, self.parts, NO_TRACES, only=("steps",))["steps"]
-        return merged
+        steps: Steps | Unavailable = self.merged["steps"]
+        return steps
 
     @property
     def kept_apart(self) -> bool:
@@ -289,46 +345,33 @@ def place_on_axis(
     parts: Sequence[TraceParts], origin_epoch_ns: int | None = None, memory: FoldMemory | None = None
 ) -> Axis:
     """Shift every part onto one axis; see :func:`place_captures`."""
-    memory = FoldMemory() if memory is None else memory
-    places, zero = place_captures(parts, origin_epoch_ns)
-    placed = tuple(memory.place(place.capture, place.window, place.shift_ns) for place in places)
-    return Axis(placed, zero, len({place.window for place in places}), memory)
+    return (memory or FoldMemory()).place(parts, origin_epoch_ns)
 
 
-def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Sequence[str] | None = None) -> AnyResults:
+def _merge(axis: Axis, parts: Sequence[TraceParts], missing: str) -> AnyResults:
+    merges = {READS: add_reads, **{name: analysis.merge for name, analysis in _per_trace()}}
+    if not parts:
+        return dict.fromkeys(merges, Unavailable(missing))
+    return axis.memory.folds[missing].merge(parts, merges)
+
+
+def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str) -> AnyResults:
     """Merge some of the captures of an axis, and add what follows from the merged results.
 
     Args:
         axis: Theirs.
         parts: Some of its parts.
         missing: Why there are none.
-        only: The results to merge; all if not given.
     """
-    found = AnyResults()
+    found = _merge(axis, parts, missing)
+    del found[READS]
     for name, analysis in _per_trace():
-        if only is None or name in only:
-            found[name] = (
-                _merge(name, analysis, [part.found[name] for part in parts], axis) if parts else Unavailable(missing)
-            )
+        if analysis.between is not None and not axis.kept_apart and not isinstance(found[name], Unavailable):
+            found[name] = analysis.between(found[name])
     for name, one in analyses().items():
-        if only is None and one.of_results is not None and one.per_job is None:
+        if one.of_results is not None and one.per_job is None:
             found[name] = attempt(partial(one.of_results, Found(found)))
     return found
-
-
-def _merge(name: str, analysis: PerTrace[Any], parts: Sequence[object], axis: Axis) -> object:
-    """Merge the parts that there are; without any, say why the first one is missing."""
-    found = [part for part in parts if not isinstance(part, Unavailable)]
-    if not found:
-        return parts[0]
-    with tables.remembering(axis.memory.tables):
-        if analysis.folds and len(parts) == len(axis.parts):
-            merged = axis.memory.merge(name, analysis.merge, found)
-        else:
-            merged = attempt(lambda: analysis.merge(found))
-    if isinstance(merged, Unavailable) or analysis.between is None or axis.kept_apart:
-        return merged
-    return analysis.between(merged)
 
 
 def measure_job(job: JobView) -> AnyResults:

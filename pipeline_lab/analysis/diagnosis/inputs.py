@@ -39,17 +39,35 @@ class WindowList:
     def __init__(self, folder: RunFolder) -> None:
         self._top = os.fspath(folder.profile)
         self._inside: dict[str, list[str]] = {}
+        self._versions: dict[str, list[str]] = {}
 
     def look(self, *, everywhere: bool = False) -> list[str]:
         """Return the paths of the trace files, oldest window first; gzipped ones count."""
         windows = _names_in(self._top)
         known = {} if everywhere else {name: self._inside[name] for name in windows[:-NEWEST] if name in self._inside}
         self._inside = {name: known.get(name) or self._traces(name) for name in windows}
+        self._versions = {} if everywhere else {name: self._versions[name] for name in known if name in self._versions}
         return list(chain.from_iterable(self._inside.values()))
+
+    def versions(self) -> list[str]:
+        """Return :func:`version_of` the files that the last look found; those of windows that it did not look into are known."""
+        for window, files in self._inside.items():
+            if window not in self._versions:
+                self._versions[window] = list(map(version_of, files))
+        return list(chain.from_iterable(self._versions.values()))
 
     def _traces(self, window: str) -> list[str]:
         names = _names_in(f"{self._top}/{window}")
         return [f"{self._top}/{window}/{name}" for ending in _ENDINGS for name in names if name.endswith(ending)]
+
+
+def version_of(file: str) -> str:
+    """Return a file's path with what changes when it does; empty if it is gone."""
+    try:
+        status = os.stat(file)  # noqa: PTH116  (no path is made)
+    except OSError:
+        return ""
+    return f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"
 
 
 def _names_in(folder: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -37,8 +36,8 @@ from pipeline_lab.runs.run_tables import (
     SAMPLES,
     STEPS,
     RunTable,
+    TableReader,
     find_damage,
-    read_table,
 )
 from pipeline_lab.statistics.reading_steps import Epoch
 
@@ -179,6 +178,7 @@ class JobReader:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder, self._events = folder, EventReader(folder.events)
+        self._tables = [(table, TableReader(table.path(folder), table)) for table in _TABLES]
         self._noted: list[Event] = []
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
@@ -190,10 +190,9 @@ class JobReader:
             "about", lambda: _read_about(folder), folder.record, folder.files, folder.written, folder.recipe
         )
         tables = {
-            table.name: self._unless_kept(table.name, partial(read_table, path, table), path)
-            for table in _TABLES
-            for path in [table.path(folder)]
-            if table is not MODEL or path.exists()
+            table.name: reader.read()
+            for table, reader in self._tables
+            if table is not MODEL or table.path(folder).exists()
         }
         return replace(
             about,

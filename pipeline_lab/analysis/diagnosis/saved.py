@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_paths
+from pipeline_lab.analysis.diagnosis.inputs import Progress, WindowList, is_run, opened_files, version_of, window_paths
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import cache_folder, files_below
@@ -279,20 +279,20 @@ def diagnose_saved(
     return diagnosis
 
 
-def fingerprint_inputs(path: Path, windows: list[str] | None = None) -> str:
+def fingerprint_inputs(path: Path, windows: WindowList | None = None) -> str:
     """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files.
 
     Args:
         path: A run or a log.
-        windows: The trace files of a run, where they were listed just now.
+        windows: The trace files of a run, where somebody keeps looking at them.
     """
     path = path.absolute()
-    digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
-    for file in sorted(map(str, _inputs(path, windows))):  # of ten thousand windows, comparing paths would take long
-        with contextlib.suppress(OSError):
-            status = os.stat(file)  # noqa: PTH116
-            digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
-    return digest.hexdigest()
+    if windows is None:
+        versions = [version_of(os.fspath(file)) for file in _inputs(path)]
+    else:
+        versions = [*windows.versions(), *(version_of(os.fspath(file)) for file in _noted(RunFolder(path)))]
+    content = "".join([f"{ANALYSIS_VERSION}\0{path}", *sorted(versions)])  # as text: of ten thousand, paths take long
+    return hashlib.sha256(os.fsencode(content)).hexdigest()
 
 
 def bundle(diagnosis: "Diagnosis", path: Path, beside: Mapping[str, object]) -> None:
@@ -336,18 +336,21 @@ def timeline_name(inputs: str) -> str:
     return _TIMELINE + inputs[:32]
 
 
-def _inputs(path: Path, windows: list[str] | None = None) -> list[str | Path]:
+def _inputs(path: Path) -> list[str | Path]:
     if is_run(path):
-        folder = RunFolder(path)
-        noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
-        noted += [folder.written, folder.recipe, folder.events, folder.files]
-        traces = window_paths(folder) if windows is None else windows
-        return [*traces, *opened_files(folder), *(file for file in noted if file.exists())]
+        return [*window_paths(RunFolder(path)), *_noted(RunFolder(path))]
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
             return list(files_below(path, TraceReadError))
         return []
     return [path]
+
+
+def _noted(folder: RunFolder) -> list[Path]:
+    """Return what a run's diagnosis is made from beside its windows."""
+    noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
+    noted += [folder.written, folder.recipe, folder.events, folder.files]
+    return [*opened_files(folder), *(file for file in noted if file.exists())]
 
 
 def _folders(path: Path) -> list[Path]:

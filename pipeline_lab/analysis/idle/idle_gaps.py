@@ -70,9 +70,9 @@ MIXED_TABLE = pa.schema([*BUSY_TABLE, ("gaps", pa.int64()), ("idle_ns", pa.int64
 """One row per stretch of short gaps and the work between them: how many gaps, and how much of the stretch they are."""
 
 
-def find_capture_gaps(gaps: pa.Table, *others: pa.Table) -> pa.Table:
-    """Find the time between the windows of each device of each host; busy intervals and stretches are the others."""
-    hosts, devices, key, start, end = _windows(gaps, *others)
+def find_capture_gaps(recorded: pa.Table) -> pa.Table:
+    """Find the time between the windows of each device of each host, of schema :data:`BUSY_TABLE`."""
+    hosts, devices, key, start, end = _windows(recorded)
     after = np.flatnonzero((key[1:] == key[:-1]) & (start[1:] > end[:-1]))
     duration = start[after + 1] - end[after]
     zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
@@ -90,18 +90,10 @@ def find_capture_gaps(gaps: pa.Table, *others: pa.Table) -> pa.Table:
     )
 
 
-def _windows(gaps: pa.Table, *others: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
-    """Return host, device, number of the device, start and end of every window, by device and start.
-
-    The rows of all tables fill a window, so that its edges are theirs.
-    """
-    every = (gaps, *others)
-    rows = [tables.name_numbers(table, ("host", "device")) for table in every]
-    names = list(dict.fromkeys(name for known, _ in rows for name in known))
-    key = np.concatenate([np.array([names.index(name) for name in known], np.int64)[of] for known, of in rows])
-    window, starts = (np.concatenate([tables.ints(table, name) for table in every]) for name in ("window", "start_ns"))
-    gap_ends = starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns")
-    ends = np.concatenate((gap_ends, *[tables.ints(table, "end_ns") for table in others]))
+def _windows(recorded: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
+    """Return host, device, number of the device, start and end of every window, by device and start."""
+    names, key = tables.name_numbers(recorded, ("host", "device"))
+    window, starts, ends = (tables.ints(recorded, name) for name in ("window", "start_ns", "end_ns"))
     order = np.lexsort((starts, window, key))
     key, window, starts, ends = key[order], window[order], starts[order], ends[order]
     first = np.flatnonzero(np.diff(key, prepend=-1) | np.diff(window, prepend=-1))
@@ -164,6 +156,7 @@ class IdleGaps:
             have none.
         by_operation: Every host operation by the cause of the idle moments in which it ran, the longest first.
         gaps_left_out, left_out_ns: Number and length of the short gaps that are not in ``gaps``.
+        recorded: One row per device and window, from its start to its end, of schema :data:`BUSY_TABLE`.
     """
 
     device: str
@@ -176,6 +169,7 @@ class IdleGaps:
     by_operation: tuple[OperationTime, ...] = ()
     gaps_left_out: int = 0
     left_out_ns: int = 0
+    recorded: pa.Table = field(default_factory=lambda: tables.empty(BUSY_TABLE))
 
     def operations_of(self, host: str, device: str, start_ns: int) -> list[dict[str, Any]]:
         """Return the host operations inside one gap, the one that fills most of it first.
@@ -198,7 +192,8 @@ class IdleGaps:
     @property
     def inside(self) -> pa.Table:
         """The gaps inside the windows: ``gaps`` without the time between them, of which nothing is known."""
-        return tables.take(self.gaps, np.flatnonzero(tables.valid(self.gaps, "window")))
+        is_inside = tables.valid(self.gaps, "window")
+        return self.gaps if is_inside.all() else tables.take(self.gaps, np.flatnonzero(is_inside))
 
     @property
     def unrecorded_ns(self) -> int:
@@ -269,12 +264,13 @@ def merge_gaps(parts: Sequence[IdleGaps]) -> IdleGaps:
         by_operation=_add_operations([one for part in parts for one in part.by_operation]),
         gaps_left_out=sum(part.gaps_left_out for part in parts),
         left_out_ns=sum(part.left_out_ns for part in parts),
+        recorded=tables.concat(BUSY_TABLE, [part.recorded for part in parts]),
     )
 
 
 def add_capture_gaps(found: IdleGaps) -> IdleGaps:
     """Count the time between two windows of a host as capture gap; the axis is absolute."""
-    between = find_capture_gaps(found.inside, found.busy, found.mixed)
+    between = find_capture_gaps(found.recorded)
     by_cause = found.by_cause_ns | {GapCause.CAPTURE_GAP: int(tables.ints(between, "duration_ns").sum())}
     return replace(found, by_cause_ns=by_cause, gaps=tables.concat(GAP_TABLE, [found.inside, between]))
 
@@ -305,6 +301,7 @@ def _analyze_device(activity: Activity, device: Device) -> IdleGaps:
         by_operation=_operation_times(idle),
         gaps_left_out=len(left_out),
         left_out_ns=total(left_out),
+        recorded=_place(BUSY_TABLE, activity, device, np.array([(start, end)], np.int64)),
     )
 
 

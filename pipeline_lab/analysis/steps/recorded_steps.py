@@ -1,8 +1,8 @@
 """Find the training steps of a trace, and say what marked them."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,24 @@ _FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
 _COMPILING_SHARE = 0.2  # of a step that compiles
 
 
+@dataclass(frozen=True)
+class MarkedSteps:
+    """Steps that one marker and one rule gave.
+
+    Attributes:
+        marker, rule: As in :class:`Steps`.
+        count: Marked steps.
+        known: Those of them whose training steps are known.
+        training_steps: How many these hold.
+    """
+
+    marker: str
+    rule: StepRule
+    count: int
+    known: int
+    training_steps: float
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """The steps of all windows.
@@ -51,6 +69,7 @@ class Steps:
         first_step_only: The capture holds one step and it is the job's first (tracing, compiling).
         rule: What ends the steps; of several captures, most of them.
         cut_off: Steps on which the device still worked when their capture ended: left out, or cut short if it is the only one.
+        merged: What it was merged of; empty for the steps of one capture.
     """
 
     marker: str
@@ -59,10 +78,18 @@ class Steps:
     first_step_only: bool
     rule: StepRule = StepRule.HOST_SPAN
     cut_off: int = 0
+    merged: tuple[MarkedSteps, ...] = ()
 
     @property
     def count(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def by_marker(self) -> tuple[MarkedSteps, ...]:
+        """Its steps by what marked them, in the order of the captures."""
+        known = 0 if self.steps_per_marker is None else self.count
+        own = MarkedSteps(self.marker, self.rule, self.count, known, (self.steps_per_marker or 0.0) * known)
+        return self.merged or (own,)
 
     @property
     def length_ns(self) -> IntArray:
@@ -116,21 +143,35 @@ def merge_steps(parts: Sequence[Steps]) -> Steps:
     """
     if not parts:
         raise TraceIncompleteError(NO_STEPS)
-    known = [part for part in parts if part.steps_per_marker is not None]
-    marked = sum(part.count for part in known)
-    inside = sum((part.steps_per_marker or 0) * part.count for part in known)
+    merged = _add_up(one for part in parts for one in part.by_marker)
+    known = sum(one.known for one in merged)
     table = tables.concat(STEP_TABLE, [part.table for part in parts])
     by_rule = Counter[StepRule]()
-    for part in parts:
-        by_rule[part.rule] += part.count
+    for one in merged:
+        by_rule[one.rule] += one.count
     return Steps(
-        marker=", ".join(sorted({part.marker for part in parts})),
-        steps_per_marker=inside / marked if marked else None,
+        marker=", ".join(sorted({one.marker for one in merged})),
+        steps_per_marker=sum(one.training_steps for one in merged) / known if known else None,
         table=table,
         first_step_only=table.num_rows == 1 and any(part.first_step_only for part in parts),
-        rule=max(parts, key=lambda part: by_rule[part.rule]).rule,
+        rule=max(by_rule, key=by_rule.__getitem__),
         cut_off=sum(part.cut_off for part in parts),
+        merged=merged,
     )
+
+
+def _add_up(marked: Iterable[MarkedSteps]) -> tuple[MarkedSteps, ...]:
+    """Add up the steps of each marker and rule."""
+    found: dict[tuple[str, StepRule], MarkedSteps] = {}
+    for one in marked:
+        sofar = found.get((one.marker, one.rule), MarkedSteps(one.marker, one.rule, 0, 0, 0.0))
+        found[one.marker, one.rule] = replace(
+            one,
+            count=sofar.count + one.count,
+            known=sofar.known + one.known,
+            training_steps=sofar.training_steps + one.training_steps,
+        )
+    return tuple(found.values())
 
 
 def _steps_per_marker(activity: Activity) -> float | None:

@@ -117,6 +117,6 @@ def _path_to_json(pipeline: TfData, path: CriticalPath) -> list[Document]:
 
 TF_DATA = Analysis(
     TfData,
-    per_trace=PerTrace(_analyze, _merge, only_derived("the stages of the pipeline are"), folds=True),
+    per_trace=PerTrace(_analyze, _merge, only_derived("the stages of the pipeline are")),
     to_json_with=_to_json,
 )

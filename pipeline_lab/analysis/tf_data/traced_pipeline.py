@@ -308,6 +308,8 @@ def _merge_paths(
 
 def _renumber(history: pa.Table, numbers: Sequence[int]) -> pa.Table:
     """Return a history with the merged stages' numbers; ``numbers[k]`` is that of the part's stage ``k``."""
+    if list(numbers) == list(range(len(numbers))):
+        return history
     stage = np.array([*numbers, 0], np.int64)[tables.ints(history, "stage")]
     return tables.replace_column(history, "stage", stage)
 

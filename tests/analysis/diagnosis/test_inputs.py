@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis.diagnosis import inputs
-from pipeline_lab.analysis.diagnosis.inputs import NEWEST, WindowList, window_paths
+from pipeline_lab.analysis.diagnosis.inputs import NEWEST, WindowList, version_of, window_paths
 from pipeline_lab.runs.run_folder import RunFolder
 
 
@@ -32,6 +32,25 @@ def test_of_a_run_in_progress_only_the_newest_windows_are_looked_into_again(
     assert len(looked) == 1 + NEWEST
     assert listing.look(everywhere=True) == window_paths(run)
     assert len(listing.look()) == 2 * NEWEST + 2
+
+
+def test_of_a_run_in_progress_only_the_newest_windows_change(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    listing = WindowList(run)
+    for window in range(2 * NEWEST):
+        record(run, window, "a.xplane.pb")
+    for _ in range(2):
+        listing.look()
+        assert listing.versions() == list(map(version_of, window_paths(run)))
+    before = listing.versions()
+    for path in map(Path, window_paths(run)):
+        path.write_bytes(b"more")
+    listing.look()
+    assert listing.versions() == [*before[:NEWEST], *map(version_of, window_paths(run)[NEWEST:])]
+    listing.look(everywhere=True)
+    assert listing.versions() == list(map(version_of, window_paths(run)))
+    Path(window_paths(run)[-1]).unlink()
+    assert version_of(str(run.window("gone"))) == ""
 
 
 def test_a_window_without_a_trace_is_looked_into_until_it_has_one(tmp_path: Path) -> None:

@@ -91,23 +91,33 @@ def test_a_window_that_comes_late_takes_its_place_in_time(tmp_path: Path) -> Non
     assert same(following.diagnose().idle_gaps, at_once.diagnose().idle_gaps)
 
 
-def test_the_rule_of_most_steps_stands_for_all() -> None:
-    def steps(count: int, rule: StepRule) -> Steps:
-        start = list(range(count))
-        table = tables.build(
-            STEP_TABLE,
-            count,
-            host="",
-            window=0,
-            step=start,
-            start_ns=start,
-            end_ns=[one + 1 for one in start],
-            wait_ns=0,
-            exposed_ns=0,
-            busy_ns=0,
-        )
-        return Steps("train", 1.0, table, first_step_only=False, rule=rule)
+def steps(count: int, rule: StepRule, marker: str = "train", steps_per_marker: float | None = 1.0) -> Steps:
+    start = list(range(count))
+    table = tables.build(
+        STEP_TABLE,
+        count,
+        host="",
+        window=0,
+        step=start,
+        start_ns=start,
+        end_ns=[one + 1 for one in start],
+        wait_ns=0,
+        exposed_ns=0,
+        busy_ns=0,
+    )
+    return Steps(marker, steps_per_marker, table, first_step_only=False, rule=rule)
 
+
+def test_steps_that_were_merged_merge_with_later_ones_as_all_of_them_do() -> None:
+    host, device = StepRule.HOST_SPAN, StepRule.DEVICE_WORK
+    parts = [steps(3, host, "a, b", 2.0), steps(2, device, "a, b", None), steps(4, device, "c", 5.0)]
+    at_once = merge_steps(parts)
+    assert (at_once.marker, at_once.rule, at_once.steps_per_marker) == ("a, b, c", device, (3 * 2 + 4 * 5) / 7)
+    in_turn = merge_steps([merge_steps(parts[:2]), *parts[2:]])
+    assert same(in_turn, at_once)
+
+
+def test_the_rule_of_most_steps_stands_for_all() -> None:
     host, device = StepRule.HOST_SPAN, StepRule.DEVICE_WORK
     assert merge_steps([steps(3, host), steps(2, device), steps(2, device)]).rule is device
     assert merge_steps([steps(3, host), steps(1, device), steps(2, device)]).rule is host
