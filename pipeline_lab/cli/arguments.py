@@ -45,7 +45,8 @@ ScriptArgument = Annotated[
     str, typer.Argument(metavar="SCRIPT", help="The script, or with -m a module.", show_default=False)
 ]
 ScriptArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="ARGS", help="The script's own arguments, after -- if you like.", show_default=False),
 ]
 StartedScript = Annotated[
     list[str] | None,

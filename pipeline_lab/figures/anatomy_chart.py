@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -32,12 +32,11 @@ PREDICTED = "predicted"
 """Name of the second strip, and of the text above it, which names the change; a page that names it already shortens that."""
 LEGEND_ROW, USUAL_ROWS = 19, 2
 """Height of a row of the legend (two names on a phone), and the rows that fit without more height."""
-OUTSIDE = "outside of steps"
-FADED, LEAST_FADED = 0.75, 0.01
-"""Share of its color that time outside of steps loses, and share of a window from which such time is faded."""
+CUT, LEAST_CUT = "cut", 0.01
+"""Name of the line where time outside of steps is cut out, and share of a window from which such time is."""
 WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
-MAX_SEGMENTS = 400
-"""Of the window; more are joined."""
+MAX_SEGMENTS, FINE_ENOUGH = 400, 0.8
+"""Of the window, more are joined; and the share of it that is drawn from which they are fine enough."""
 
 
 def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -60,7 +59,10 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
         _add_part(figure, part, start_ns, length_ns, step_ns, mode)
         start_ns += length_ns
     if better is not None:
-        _add_prediction(figure, better, step_ns, mode)
+        left_ns = _add_prediction(figure, better, step_ns, mode)
+        working_ns = sum(length_ns for part, length_ns in parts.items() if part.cause is None)
+        if left_ns < working_ns and (why := better.why_beside("")):
+            add_note(figure, f"Predicted to take less than the work drawn: {why}")
     figure.update_layout(barmode="overlay", bargap=0.42, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
     figure.update_xaxes(range=[0, step_ns / NS_PER_MS], fixedrange=True)
     figure.update_yaxes(range=[-0.5 - (better is not None), 0.45], visible=False)
@@ -92,11 +94,36 @@ class Window:
     steps: IntArray
 
     @property
-    def outside_ns(self) -> list[tuple[int, int]]:
-        """The stretches of the window that are in no step, from its start."""
+    def whole_ns(self) -> int:
+        return int(self.segments.end_ns[-1] - self.segments.start_ns[0])
+
+    @property
+    def shown_ns(self) -> int:
+        """Its length without what is cut out."""
+        return self.whole_ns - sum(end - start for start, end in self.cuts_ns)
+
+    @property
+    def cuts_ns(self) -> list[tuple[int, int]]:
+        """The long stretches of the window that are in no step, from its start; none where no step lies in it."""
         begin, end = int(self.segments.start_ns[0]), int(self.segments.end_ns[-1])
-        edges = [begin, *np.clip(self.steps, begin, end).ravel().tolist(), end]
-        return [(one - begin, other - begin) for one, other in zip(edges[::2], edges[1::2], strict=True) if other > one]
+        inside = self.steps[(self.steps[:, 1] > begin) & (self.steps[:, 0] < end)]
+        if not len(inside):
+            return []
+        edges = [begin, *np.clip(inside, begin, end).ravel().tolist(), end]
+        outside = [(one - begin, other - begin) for one, other in zip(edges[::2], edges[1::2], strict=True)]
+        return [(start, stop) for start, stop in outside if stop - start >= LEAST_CUT * self.whole_ns]
+
+    @property
+    def shown_share(self) -> float:
+        return self.shown_ns / self.whole_ns if self.cuts_ns else float(bool(len(self.steps)))
+
+    def place(self, times_ns: IntArray) -> IntArray:
+        """Return where times of the window are drawn, ns from the left."""
+        from_begin = np.asarray(times_ns, np.int64) - self.segments.start_ns[0]
+        drawn: IntArray = from_begin.copy()
+        for start, end in self.cuts_ns:
+            drawn -= np.clip(from_begin - start, 0, end - start)
+        return drawn
 
 
 def window_with_steps(diagnosis: Diagnosis) -> Window | None:
@@ -110,8 +137,12 @@ def window_with_steps(diagnosis: Diagnosis) -> Window | None:
     host, device = max(candidates, key=lambda one: worked_ns.get(one, 0))  # of equal ones the first
     rows = [row for row in rows if row[:2] == (host, device)]
     rows = sorted(rows, key=lambda row: abs(rows.index(row) - len(rows) // 2))  # of equal ones that in the middle
-    windows = (Window(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows)
-    return max(windows, key=_share_in_steps)
+    windows = [Window(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows]
+    best = max(windows, key=lambda window: round(10 * window.shown_share))  # what differs by less is the same
+    if best.shown_share > FINE_ENOUGH:
+        return best
+    finer = int(MAX_SEGMENTS / max(best.shown_share, 0.1))
+    return replace(best, segments=row_segments(gaps, rows[windows.index(best)], finer))
 
 
 def _steps_of(steps: Steps | Unavailable, host: str, window: int) -> IntArray:
@@ -122,12 +153,6 @@ def _steps_of(steps: Steps | Unavailable, host: str, window: int) -> IntArray:
     return np.stack([tables.ints(table, "start_ns"), tables.ints(table, "end_ns")], axis=1)
 
 
-def _share_in_steps(window: Window) -> float:
-    """Return how much of a window is in steps, in tenths: what differs less is the same."""
-    length_ns = window.segments.end_ns[-1] - window.segments.start_ns[0]
-    return round(10 * (1 - sum(end - start for start, end in window.outside_ns) / length_ns)) if length_ns else 0.0
-
-
 def _why_no_window(diagnosis: Diagnosis) -> str:
     """Say why a window cannot be drawn, and how to record what it shows."""
     gaps = diagnosis.idle_gaps
@@ -136,8 +161,8 @@ def _why_no_window(diagnosis: Diagnosis) -> str:
 
 
 def shortest_ns(windows: Mapping[str, Window]) -> float:
-    """Return the length of the shortest window."""
-    return min(float(each.segments.end_ns[-1] - each.segments.start_ns[0]) for each in windows.values())
+    """Return the length of what is drawn of the shortest window."""
+    return min(float(each.shown_ns) for each in windows.values())
 
 
 def add_windows(
@@ -145,7 +170,7 @@ def add_windows(
 ) -> None:
     """Draw below the strips of a chart when devices worked and waited, a row each, as long as the shortest window.
 
-    What is in no step is faded, because the strips above do not hold it.
+    What is in no step is cut out, because the strips above do not hold it.
 
     Args:
         figure: Of the strips, with what the legend names.
@@ -161,10 +186,10 @@ def add_windows(
         base: list[float] = []
         length: list[float] = []
         rows: list[int] = []
-        for row, each in enumerate(window.segments for window in windows.values()):
-            mine = each.kind == number
-            starts = np.minimum(each.start_ns[mine] - each.start_ns[0], length_ns)
-            ends = np.minimum(each.end_ns[mine] - each.start_ns[0], length_ns)
+        for row, window in enumerate(windows.values()):
+            mine = window.segments.kind == number
+            starts = np.minimum(window.place(window.segments.start_ns[mine]), length_ns)
+            ends = np.minimum(window.place(window.segments.end_ns[mine]), length_ns)
             inside = ends > starts
             base.extend(starts[inside] / unit[0])
             length.extend((ends - starts)[inside] / unit[0])
@@ -184,8 +209,8 @@ def add_windows(
             xaxis="x2",
             yaxis="y2",
         )
-    if _fade(figure, windows, length_ns, unit, mode):
-        title += ", faded where outside of steps"
+    if _mark_cuts(figure, windows, length_ns, unit[0], mode):
+        title += ", without the time outside of steps"
     rows_px = WINDOW_HEIGHT * len(windows)
     below = rows_px + AXIS_HEIGHT
     whole = strips_px + below
@@ -212,31 +237,23 @@ def add_windows(
     )
 
 
-def _fade(
-    figure: go.Figure, windows: Mapping[str, Window], length_ns: float, unit: tuple[float, str], mode: Mode
-) -> bool:
-    """Fade what lies outside of steps; return whether there is enough of it to be seen."""
-    spans = [
-        (row, start, min(end, length_ns))
-        for row, window in enumerate(windows.values())
-        for start, end in window.outside_ns
-        if len(window.steps) and start < length_ns
-    ]
-    if sum(end - start for _, start, end in spans) < LEAST_FADED * length_ns:
-        return False
-    figure.add_bar(
-        base=[start / unit[0] for _, start, _ in spans],
-        x=[(end - start) / unit[0] for _, start, end in spans],
-        y=[row for row, _, _ in spans],
-        orientation="h",
-        name=OUTSIDE,
-        showlegend=False,
-        marker={"color": THEMES[mode].paper, "opacity": FADED, "line": {"width": 0}},
-        hoverinfo="skip",
-        xaxis="x2",
-        yaxis="y2",
-    )
-    return True
+def _mark_cuts(figure: go.Figure, windows: Mapping[str, Window], length_ns: float, unit_ns: float, mode: Mode) -> bool:
+    """Draw a line where time was cut out between steps; return whether any was, there or at an end."""
+    for row, window in enumerate(windows.values()):
+        for place in window.place(np.array([start for start, _ in window.cuts_ns]) + window.segments.start_ns[0]):
+            if 0 < place < length_ns:
+                figure.add_shape(
+                    name=CUT,
+                    type="line",
+                    x0=place / unit_ns,
+                    x1=place / unit_ns,
+                    y0=row - 0.5,
+                    y1=row + 0.5,
+                    xref="x2",
+                    yref="y2",
+                    line={"color": THEMES[mode].paper, "width": 3},
+                )
+    return any(window.cuts_ns for window in windows.values())
 
 
 def _what_to_see(parts: dict[StepPart, float]) -> str:
@@ -269,7 +286,8 @@ def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: flo
     )
 
 
-def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, mode: Mode) -> None:
+def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, mode: Mode) -> float:
+    """Draw the step that a suggestion would leave, and return its length."""
     gain = suggestion.predicted_gain_percent
     assert not isinstance(gain, Unavailable)
     left_ns = step_ns * (1 - gain / 100)
@@ -286,7 +304,7 @@ def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, m
             "pattern": {"shape": "/", "fgcolor": THEMES[mode].muted, "size": 6, "solidity": 0.2},
         },
         hovertemplate=f"{suggestion.prediction}: {format_duration(left_ns)}<extra></extra>",
-        showlegend=False,
+        showlegend=True,
     )
     figure.add_annotation(
         name=PREDICTED,
@@ -297,3 +315,4 @@ def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, m
         text=f"{html.escape(shown)}: <b>{format_duration(left_ns)}</b> predicted, {format_percent(gain)} shorter",
         font={"size": 12},
     )
+    return left_ns

@@ -83,6 +83,11 @@ class RunState(StrEnum):
     """The supervisor vanished (power cut, kill -9) before it could write an end."""
 
     @property
+    def label(self) -> str:
+        """What people read; documents keep the value."""
+        return "canceled" if self is RunState.CANCELLED else self.value
+
+    @property
     def is_live(self) -> bool:
         return self in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING)
 

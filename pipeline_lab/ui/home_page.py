@@ -26,7 +26,8 @@ def show_run(store: RunStore, record: ListedRun) -> None:
             step = f"median step {format_duration(numbers.step_ms * NS_PER_MS)}"
             st.markdown(escape(sentence(", ".join(filter(None, (numbers.verdict, step))))))
         else:
-            st.markdown(escape(record.status.reason) or _WITHOUT_STEPS[record.kind])
+            outcome = numbers.verdict and sentence(numbers.verdict)
+            st.markdown(escape(outcome or record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
             links.open_run(record.id)

@@ -60,7 +60,7 @@ def runs_table(store: RunStore, records: list[ListedRun]) -> pa.Table:
     return pa.table(
         {
             "Name": [link_to(record) for record in records],
-            "State": ["sample" if store.is_sample(record.id) else record.status.state.value for record in records],
+            "State": ["sample" if store.is_sample(record.id) else record.status.state.label for record in records],
             "Verdict": [one.verdict or NOT_THERE for one in numbers],
             "Preset": [preset_of(record) for record in records],
             "Step time": [one.step_ms for one in numbers],

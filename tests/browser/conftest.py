@@ -145,7 +145,7 @@ class Server:
 
 
 @contextmanager
-def serve(folder: Path, **environment: str) -> Iterator[Server]:
+def serve(folder: Path, *, headless: bool = True, **environment: str) -> Iterator[Server]:
     """Start ``streamlit run app.py`` with everything it writes inside a folder, and end it with the block."""
     port = free_port()
     own = {
@@ -155,7 +155,7 @@ def serve(folder: Path, **environment: str) -> Iterator[Server]:
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ONE_PRIORITY), os.environ.get("PYTHONPATH")))),
         **environment,
     }
-    options = ["--server.port", str(port), "--server.headless", "true"]
+    options = ["--server.port", str(port), "--server.headless", str(headless).lower()]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
     url, running = f"http://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
 

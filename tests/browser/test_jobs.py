@@ -96,7 +96,7 @@ def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
     expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
     page.get_by_role("button", name="Cancel").click()
     wait_for_state(server, run_id, RunState.CANCELLED)
-    expect(page.get_by_text("cancelled", exact=True)).to_be_visible()
+    expect(page.get_by_text("canceled", exact=True)).to_be_visible()
     expect(page.locator(".st-key-verdict")).to_be_visible()
 
 

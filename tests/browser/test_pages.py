@@ -11,8 +11,10 @@ from tests.browser.conftest import (
     BACKGROUNDS,
     check_accessible,
     check_look,
+    end_all,
     go,
     open_tab,
+    serve,
     settle,
     shoot,
     show_in,
@@ -47,6 +49,21 @@ def test_every_page_opens_and_fits(server, recorded, page, shots):
             expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
             shoot(page, shots, f"{name}-{look}.png")
             check_look(page, name, look, accessible.get(name, BACKGROUNDS))
+
+
+def test_nothing_of_streamlits_own_covers_the_page(page, tmp_path):
+    """It offers skills to whoever has a coding agent and opens the app on a machine of their own."""
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    try:
+        with serve(tmp_path, headless=False, HOME=str(home), BROWSER="true") as own:
+            visit(page, own.url)
+            expect(page.get_by_role("heading", name="Why is your accelerator waiting?")).to_be_visible()
+            expect(page.locator(".stSkillsNudge")).to_have_count(0)
+            [log] = tmp_path.glob("server-*.log")
+            assert log.read_text().startswith("Open http://localhost:")
+    finally:
+        end_all(tmp_path)
 
 
 def test_a_link_opens_a_runs_section(server, recorded, page, shots):

@@ -118,7 +118,7 @@ def test_a_run_is_canceled_and_keeps_what_it_recorded(lab: Lab) -> None:
     lab.wait_until_working(folder)
     assert "stops after the current step" in call("runs", "cancel", folder.id, "--store", lab.store.root).stderr
     assert wait(folder).status.state is RunState.CANCELLED
-    assert "is already over (cancelled)" in call("runs", "cancel", folder.id, "--store", lab.store.root).stderr
+    assert "is already over (canceled)" in call("runs", "cancel", folder.id, "--store", lab.store.root).stderr
 
 
 def test_a_run_that_cannot_be_read_is_named_beside_the_others(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.anatomy_chart import OUTSIDE, step_anatomy, window_with_steps
+from pipeline_lab.figures.anatomy_chart import CUT, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
 from tests.support import results
@@ -64,7 +64,7 @@ def test_the_caption_names_the_idle_time_beside_the_work() -> None:
 def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     figure = step_anatomy(suggesting())
     assert not isinstance(figure, Unavailable)
-    window = [bar for bar in figure.data if bar.xaxis == "x2" and bar.name != OUTSIDE]
+    window = [bar for bar in figure.data if bar.xaxis == "x2"]
     assert {bar.name for bar in window} >= {"busy", "input wait"}
     spans = sorted((base, base + length) for bar in window for base, length in zip(bar.base, bar.x, strict=True))
     assert spans[0][0] == 0
@@ -78,19 +78,42 @@ def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     assert notes_of(bare)[1] == "No strip of a recorded window: no window"
 
 
-def test_what_lies_outside_of_steps_is_faded_and_the_axis_says_so() -> None:
+def test_what_lies_outside_of_steps_is_cut_out_and_the_axis_says_so() -> None:
     found = suggesting()
     assert not isinstance(found.steps, Unavailable)
     whole = step_anatomy(found)
     assert not isinstance(whole, Unavailable)
-    assert OUTSIDE not in [bar.name for bar in whole.data], "steps fill the window"
-    kept = found.steps.table.slice(0, 1)
-    figure = step_anatomy(replace(found, steps=replace(found.steps, table=kept)))
-    assert not isinstance(figure, Unavailable)
-    faded = next(bar for bar in figure.data if bar.name == OUTSIDE)
-    in_steps = figure.layout.xaxis2.range[1] - sum(faded.x)
-    assert in_steps * NS_PER_MS == pytest.approx(results.STEP_NS)
-    assert "faded where outside of steps" in figure.layout.xaxis2.title.text
+    assert "outside" not in whole.layout.xaxis2.title.text, "steps fill the window"
+    table = found.steps.table
+    for kept, steps, cuts in (
+        (table.slice(0, 1), 1, 0),
+        (pa.concat_tables([table.slice(0, 1), table.slice(2, 1)]), 2, 1),
+    ):
+        figure = step_anatomy(replace(found, steps=replace(found.steps, table=kept)))
+        assert not isinstance(figure, Unavailable)
+        assert figure.layout.xaxis2.range[1] * NS_PER_MS == pytest.approx(steps * results.STEP_NS)
+        assert figure.layout.xaxis2.title.text.startswith("One recorded window, without the time outside of steps")
+        lines = [one.x0 * NS_PER_MS for one in figure.layout.shapes if one.name == CUT]
+        assert lines == [pytest.approx(results.STEP_NS)] * cuts
+        ends = max(
+            base + length
+            for bar in figure.data
+            if bar.xaxis == "x2"
+            for base, length in zip(bar.base, bar.x, strict=True)
+        )
+        assert ends <= figure.layout.xaxis2.range[1] + 1e-9
+
+
+def test_a_prediction_below_the_work_drawn_says_why() -> None:
+    notes = []
+    for gain in (45.0, 95.0):  # 30 % of the step is work
+        change = Suggestion("Write a function.", "Each op costs less in one; and more.", gain, options={"name": "a"})
+        figure = step_anatomy(suggesting(change))
+        assert not isinstance(figure, Unavailable)
+        notes.append(" ".join(notes_of(figure)))
+        assert next(bar for bar in figure.data if bar.name == "predicted").showlegend, "the legend says what is hatched"
+    assert "Each op costs less" not in notes[0]
+    assert "Predicted to take less than the work drawn: Each op costs less in one." in notes[1]
 
 
 def test_a_legend_of_many_names_takes_no_height_from_the_strips() -> None:

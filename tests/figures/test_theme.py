@@ -62,6 +62,14 @@ def test_causes_and_busy_look_different(mode, sight):
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_a_host_operation_is_no_input_wait(mode, sight):
+    one, other = (THEMES[mode].categories[name] for name in (GapCause.HOST_OPERATION, GapCause.INPUT_WAIT))
+    assert distance(one, other, sight) > 0.095
+    assert contrast(one, other) > 1.5
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
 def test_marks_and_text_stand_out_from_the_background(mode):
     theme = THEMES[mode]
     measured = [name for name in theme.categories if name not in (GapCause.CAPTURE_GAP, "hidden_wait")]

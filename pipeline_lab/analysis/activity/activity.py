@@ -185,6 +185,10 @@ class Activity:
     def has_devices(self) -> bool:
         return self.devices[0].name != HOST_COMPUTE
 
+    @property
+    def is_of_jax(self) -> bool:
+        return self.host is not None and any(name.startswith(event_names.JAX_CALL) for name in self.host.names)
+
     @cached_property
     def busy(self) -> IntArray:
         """Moments at which any device works."""

@@ -58,6 +58,7 @@ _RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|
 REMEMBERED_NAMES = 1 << 13
 """Event names of which is kept what they say: the next window of a run has the same ones."""
 FUNCTION_CALL = "EagerLocalExecute: __inference_"
+JAX_CALL = "PjitFunction"
 GIVING_UP = "TFE_DeleteTensorHandle"
 """Python releases a tensor, which takes microseconds, or an iterator."""
 

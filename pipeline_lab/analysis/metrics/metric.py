@@ -26,7 +26,7 @@ class Unit(StrEnum):
     MS = "ms"
     PERCENT = "%"
     BYTES = "bytes"
-    PER_SECOND = "1/s"
+    PER_SECOND = "examples/s"
     BITS = "bits"
     MHZ = "MHz"
     NONE = ""
@@ -144,7 +144,7 @@ def write_value(value: float, unit: Unit) -> str:
         case Unit.BYTES:
             return format_bytes(value)
         case Unit.PER_SECOND:
-            return f"{format_count(value)}/s"
+            return f"{format_count(value)} {unit}"
         case Unit.MHZ | Unit.BITS | Unit.NONE:
             return format_count(value) if value == round(value) or value >= 100 else f"{value:.3g}"
         case _:

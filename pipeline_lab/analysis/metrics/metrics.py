@@ -8,7 +8,7 @@ stands in the JSON document, and how to read it off a diagnosis. The run page, t
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.metrics.metric import Metric, Over, Topic, Unit
+from pipeline_lab.analysis.metrics.metric import Metric, Over, Topic, Unit, write_value
 from pipeline_lab.analysis.metrics.metric_readers import (
     NO_CHANCE,
     NO_DATA,
@@ -105,7 +105,7 @@ METRICS: tuple[Metric, ...] = (
         Topic.GAPS,
         Over.JUDGED_STEPS,
         "higher",
-        "Share of the step in which the device works, or the training computation where it runs on the processor; none of it is lost.",
+        "Share of the step in which the device works, or the training computation where it runs on the processor.",
         "verdict.step.busy_percent",
         read_judged("busy_percent"),
     ),
@@ -169,7 +169,9 @@ METRICS: tuple[Metric, ...] = (
         "Examples trained per second.",
         "job_steps.examples_per_second",
         read_of("job_steps", lambda job: or_reason(job.examples_per_second, NO_PROBE)),
-        lambda job: NOT_MEASURED if job.examples_per_second is None else f"{format_count(job.examples_per_second)}/s",
+        lambda job: (
+            NOT_MEASURED if job.examples_per_second is None else write_value(job.examples_per_second, Unit.PER_SECOND)
+        ),
         is_compared=True,
     ),
     Metric(

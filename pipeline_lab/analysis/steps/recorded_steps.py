@@ -31,11 +31,17 @@ STEP_TABLE = pa.schema(
 )
 """One row per step."""
 
-NO_STEPS = (
-    "No steps in this trace: nothing marks them and the input iterator is not called twice; wrap each step in "
-    "tf.profiler.experimental.Trace('train', step_num=i, _r=1), in JAX jax.profiler.StepTraceAnnotation('train', "
-    "step_num=i), or record more than one step."
+STEP_MARKS = (
+    "tf.profiler.experimental.Trace('train', step_num=i, _r=1)",
+    "jax.profiler.StepTraceAnnotation('train', step_num=i)",
 )
+"""What marks a step, in TensorFlow and in JAX."""
+_NO_STEPS = (
+    "No steps in this trace: nothing marks them and the input iterator is not called twice; wrap each step in {}, or record "
+    "more than one step."
+)
+NO_STEPS = _NO_STEPS.format(f"{STEP_MARKS[0]}, in JAX {STEP_MARKS[1]}")
+NO_STEPS_OF_JAX = _NO_STEPS.format(STEP_MARKS[1])
 _FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
 _COMPILING_SHARE = 0.2  # of a step that compiles
 
@@ -109,7 +115,7 @@ def find_steps(activity: Activity) -> Steps:
         TraceIncompleteError: Nothing marks them, not even a rhythm of the input iterator.
     """
     if not len(activity.host_spans):
-        raise TraceIncompleteError(NO_STEPS)
+        raise TraceIncompleteError(NO_STEPS_OF_JAX if activity.is_of_jax else NO_STEPS)
     found = activity.step_spans
     spans = found.spans
     if not len(spans):

@@ -95,14 +95,19 @@ class StepBreakdown:
         return sum(self.parts_ns.values())
 
     @property
+    def idle_by_cause_ns(self) -> dict[GapCause, int]:
+        """The parts of :attr:`idle_otherwise_ns`."""
+        return {cause: getattr(self, part) for cause, part in _OTHER_CAUSES.items()}
+
+    @property
     def idle_otherwise_ns(self) -> int:
         """Time of the steps without computing that is neither input, copies, compiling nor dispatch."""
-        return sum(getattr(self, part) for part in _OTHER_CAUSES.values())
+        return sum(self.idle_by_cause_ns.values())
 
     @property
     def idle_otherwise_cause(self) -> GapCause:
         """The largest part of :attr:`idle_otherwise_ns`."""
-        return max(_OTHER_CAUSES, key=lambda cause: getattr(self, _OTHER_CAUSES[cause]))
+        return max(_OTHER_CAUSES, key=self.idle_by_cause_ns.__getitem__)
 
 
 def sum_up(table: pa.Table) -> StepBreakdown:

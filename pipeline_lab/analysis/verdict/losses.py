@@ -65,6 +65,7 @@ class Losses:
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
         is_estimated: The competition for the processor is estimated from processor times: the step alone was not timed.
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
+        slowed_percent: What competition for the processor lengthens the work by: it counts as lost, though the device is busy.
         ending_percent: What ends of iterators that no window saw take, part of what is idle otherwise.
     """
 
@@ -74,11 +75,17 @@ class Losses:
     pace: Pace | None = None
     is_estimated: bool = False
     are_recorded: bool = True
+    slowed_percent: float = 0.0
     ending_percent: float = 0.0
 
     @property
     def device_percent(self) -> float:
         return max(0.0, 100.0 - sum(self.by_class.values()))
+
+    @property
+    def busy_percent(self) -> float:
+        """Share of the step in which the device is busy, as the picture of a step shows it."""
+        return self.device_percent + self.slowed_percent
 
 
 def measure_losses(results: Results) -> Losses | None:
@@ -138,7 +145,8 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.COPYING
     if results.source.is_emulated:
         worker = Busy.EMULATED
-    losses = Losses(by_class, step_ns, worker, is_estimated=is_estimated, are_recorded=of_all is None)
+    slowed = max(0.0, min(working, hidden - stretched))
+    losses = Losses(by_class, step_ns, worker, None, is_estimated, of_all is None, slowed)
     losses = _with_ends(losses, results, float(steps.training_step_ns.mean()))
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
@@ -163,7 +171,15 @@ def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
         return losses
     shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}
     by_class = shrunk | {VerdictClass.IDLE_OTHER: shrunk[VerdictClass.IDLE_OTHER] + percent}
-    return replace(losses, by_class=by_class, step_ns=job.mean_ns, are_recorded=False, ending_percent=percent)
+    slowed = losses.slowed_percent * (1.0 - percent / 100.0)
+    return replace(
+        losses,
+        by_class=by_class,
+        step_ns=job.mean_ns,
+        are_recorded=False,
+        slowed_percent=slowed,
+        ending_percent=percent,
+    )
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -280,7 +296,8 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
     left = (100.0 - lost) / (100.0 - waiting)
     shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}
     pace = Pace(pace_ns, calibration.device_only_ns) if waiting < lost / 2 else None
-    return replace(losses, by_class=shrunk | {VerdictClass.INPUT_BOUND: lost}, pace=pace)
+    by_class = shrunk | {VerdictClass.INPUT_BOUND: lost}
+    return replace(losses, by_class=by_class, pace=pace, slowed_percent=losses.slowed_percent * left)
 
 
 def _alone_percent(results: Results) -> float:

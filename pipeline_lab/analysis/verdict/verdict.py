@@ -44,6 +44,12 @@ NO_GAIN = Unavailable(
 )
 
 
+_DOES = {
+    "fix": "Find the lines to change in your script, prove and race the change:",
+    "watch": "Measure it in your own script:",
+    "what-if": "Predict it again, and race it against this run:",
+}
+"""What a suggestion's command does, by its verb."""
 _CLAUSE_END = re.compile(r"[;.](?: |$)")
 _WORDS_END = re.compile(r"[;:.,](?: |$)")
 
@@ -97,6 +103,16 @@ class Suggestion:
         return f"{place}{self.before} → {self.after}" if self.before else f"{place}{self.after}"
 
     @property
+    def is_snippet(self) -> bool:
+        """Whether :attr:`after` is a line of its own for the user's code, wherever it belongs there."""
+        return bool(self.after) and not self.before and self.place is None
+
+    @property
+    def command_does(self) -> str:
+        """What its command does, as the words before it; empty where it has none."""
+        return _DOES[self.command.split()[1]] if self.command else ""
+
+    @property
     def reasons(self) -> str:
         """What speaks for it, what holds it back, and what else changes."""
         return " ".join(filter(None, (self.why, self.held_back, *self.side_effects)))
@@ -114,7 +130,7 @@ class Suggestion:
             return ""
         if self.gain_range_percent is not None:
             low, high = self.gain_range_percent
-            return f"predicted: step {format_percent(gain)} shorter ({low:.0f} to {high:.0f} %)"
+            return f"predicted: step {format_percent(gain)} shorter, {low:.0f} to {high:.0f} %"
         at_most = "" if self.options is not None else "up to "  # the most a perfect fix could save
         return f"predicted: step {at_most}{format_percent(gain)} shorter"
 
@@ -162,7 +178,7 @@ class JudgedStep:
     Attributes:
         mean_ns: Its length.
         input_percent: Share of it that is lost to input: what a perfect pipeline would save.
-        busy_percent: Share of it of which nothing is lost.
+        busy_percent: Share of it in which the device is busy, however slowly.
         count: How many steps that was measured over.
         are_recorded: These are the recorded steps; else all measured ones, of which the recorded ones are no fair sample.
     """
@@ -229,6 +245,11 @@ class Verdict:
         """How sure it is; a low confidence says why."""
         why = ", ".join(self.doubts[:MOST_DOUBTS]) if self.confidence is Confidence.LOW else ""
         return f"confidence: {self.confidence.value}" + (f" ({why})" if why else "")
+
+    @property
+    def has_nothing_to_fix(self) -> bool:
+        """Whether input is not the limit and nothing is known to shorten the step."""
+        return self.verdict_class is VerdictClass.DEVICE_BOUND and not any(one.prediction for one in self.suggestions)
 
     @property
     def predicted(self) -> Suggestion | None:

@@ -24,17 +24,33 @@ from pipeline_lab.analysis.verdict.losses import (
     deciding_breakdown,
     measure_losses,
 )
+from pipeline_lab.analysis.verdict.recording_cost import has_device_work
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Evidence, JudgedStep, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
 
+NAMED_REST_PERCENT = 2.0
+"""Share of the step from which idle time of other causes is named beside the one that fills most of it."""
 
-def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: Losses) -> str:
-    """Say in one sentence what holds the job back, and how much of a step that takes."""
+
+def write_sentence(
+    kind: VerdictClass, cause: str | None, blame: Blame, losses: Losses, share_percent: float | None = None
+) -> str:
+    """Say in one sentence what holds the job back, and how much of a step that takes.
+
+    Args:
+        kind: The verdict's class.
+        cause: Its cause, if known.
+        blame: The stage that the job waits for.
+        losses: How the step divides.
+        share_percent: What the cause takes of the step; None for all of the class.
+    """
     stage = None if blame.stage is None else name_stage(blame.calls, blame.stage)
     functions = name_python(blame.calls)
-    lost = losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns
+    of_class = losses.by_class.get(kind, 0.0)
+    share_percent = of_class if share_percent is None else share_percent
+    lost, rest = (percent / 100.0 * losses.step_ns for percent in (share_percent, of_class - share_percent))
     template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
@@ -47,11 +63,13 @@ def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: 
         why = f", most of all {stage}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
+        if of_class - share_percent >= NAMED_REST_PERCENT:
+            template = f"{template.removesuffix('.')}; other causes add {format_duration(rest)}."
     return template.format(
         device=losses.worker,
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
-        share=format_percent(losses.by_class.get(kind, losses.device_percent)),
+        share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
         why=why,
         pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
         alone="" if losses.pace is None else format_duration(losses.pace.step_ns),
@@ -153,7 +171,7 @@ def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tup
         found.append(Evidence("exposed stall", f"{format_percent(stalls.exposed_percent)} of the steps"))
     if kind in losses.by_class and kind is not VerdictClass.INPUT_BOUND:
         found.append(Evidence(kind.loss, f"{format_percent(losses.by_class[kind])} of the steps"))
-    found.append(Evidence(losses.worker.evidence, f"{format_percent(losses.device_percent)} of the steps"))
+    found.append(Evidence(losses.worker.evidence, f"{format_percent(losses.busy_percent)} of the steps"))
     job = results.job_steps
     if not isinstance(job, Unavailable) and job.wait_percent is not None:
         waiting = format_percent(job.wait_percent)
@@ -199,12 +217,13 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
     confidence, doubts = _confidence(kind, losses, results, blame)
+    lost_percent = losses.by_class.get(kind)
+    if kind is VerdictClass.IDLE_OTHER and cause:
+        lost_percent = _cause_percent(GapCause(cause), losses, results)
+    sentence = write_sentence(kind, cause, blame, losses, lost_percent)
     return Verdict(
         verdict_class=kind,
-        sentence=name_emulated(
-            name_first_epoch(name_last_host(write_sentence(kind, cause, blame, losses), results), first_epoch),
-            results,
-        ),
+        sentence=name_emulated(name_first_epoch(name_last_host(sentence, results), first_epoch), results),
         evidence=(
             *gather_evidence(kind, losses, results),
             *collective_evidence(results),
@@ -215,7 +234,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         stage=blame.stage,
         cause=cause,
         step=_judged_step(losses, results),
-        lost_percent=losses.by_class.get(kind),
+        lost_percent=lost_percent,
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         calls=(*blame.calls, *blame.filled_by),
         doubts=doubts,
@@ -227,7 +246,7 @@ def _judged_step(losses: Losses, results: Results) -> JudgedStep:
     return JudgedStep(
         losses.step_ns,
         losses.by_class.get(VerdictClass.INPUT_BOUND, 0.0),
-        losses.device_percent,
+        losses.busy_percent,
         0 if isinstance(measured, Unavailable) else measured.count,
         losses.are_recorded,
     )
@@ -248,6 +267,16 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     if losses.ending_percent > losses.by_class[kind] / 2:
         return GapCause.ITERATOR_END.value
     return breakdown.idle_otherwise_cause.value
+
+
+def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:
+    """Return the share of the step that one cause of its idle time takes, as the picture of the step shows it."""
+    breakdown, total = deciding_breakdown(results), losses.by_class[VerdictClass.IDLE_OTHER]
+    if isinstance(breakdown, Unavailable) or not breakdown.idle_otherwise_ns:
+        return total
+    all_ns = breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device_work(breakdown) else 0)
+    recorded = (total - losses.ending_percent) * breakdown.idle_by_cause_ns[cause] / all_ns
+    return recorded + (losses.ending_percent if cause is GapCause.ITERATOR_END else 0.0)
 
 
 def find_contradiction(results: Results) -> str:

@@ -87,7 +87,7 @@ def _check_end(found: "ScriptTuning") -> None:
     from pipeline_lab.runs.record import RunState
 
     if found.state is not RunState.DONE:
-        raise RunFailedError(f"The search {found.id} {found.state.value}: {found.record.status.reason}")
+        raise RunFailedError(f"The search {found.id} {found.state.label}: {found.record.status.reason}")
 
 
 def _print(found: "ScriptTuning") -> None:

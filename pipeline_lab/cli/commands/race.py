@@ -124,5 +124,5 @@ def check_end(folder: "RunFolder", record: "RunRecord") -> None:
     from pipeline_lab.runs.record import RunState
 
     if record.status.state is not RunState.DONE:
-        raise RunFailedError(f"Race {folder.id} {record.status.state.value}: {record.status.reason}")
+        raise RunFailedError(f"Race {folder.id} {record.status.state.label}: {record.status.reason}")
     say("Done: race [bold]{}[/]", folder.id)

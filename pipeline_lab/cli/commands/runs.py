@@ -170,7 +170,7 @@ def cancel(
     for run_id in map(opened.find_id, ids):
         state = opened.read(run_id).status.state
         if not state.is_live:
-            say("{} is already over ({}).", run_id, state)
+            say("{} is already over ({}).", run_id, state.label)
             continue
         launcher.cancel(opened.folder(run_id))
         say("{} stops after the current step; what it recorded is kept.", run_id)
@@ -178,7 +178,14 @@ def cancel(
 
 def _row(record: "ListedRun") -> tuple[str, ...]:
     status = record.status
-    return (record.id, record.name, status.state, _moment(status.created_s), _took(status), ", ".join(record.tags))
+    return (
+        record.id,
+        record.name,
+        status.state.label,
+        _moment(status.created_s),
+        _took(status),
+        ", ".join(record.tags),
+    )
 
 
 def _steps(folder: "RunFolder", counted: int | None) -> str:
@@ -199,7 +206,7 @@ def _facts(record: "RunRecord", steps: str, windows: int, path: str) -> list[tup
     facts = [
         ("Run", record.id),
         ("Name", record.name),
-        ("State", f"{status.state}. {status.reason}" if status.reason else status.state),
+        ("State", f"{status.state.label}. {status.reason}" if status.reason else status.state.label),
         ("Created", _moment(status.created_s)),
         ("Took", _took(status)),
         ("Steps", steps),

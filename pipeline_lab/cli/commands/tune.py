@@ -239,7 +239,7 @@ def _tell_end(found: "RecordedSearch") -> None:
 
     if found.state is not RunState.DONE:
         raise RunFailedError(
-            f"The search {found.id} {found.state.value}: {found.record.status.reason} "
+            f"The search {found.id} {found.state.label}: {found.record.status.reason} "
             f"Continue with: pipeline-lab tune --resume {found.id}"
         )
     if isinstance(found, ScriptTuning):

@@ -57,5 +57,10 @@ def watch(
     options += ["--calibrate"] if calibrate else []
     options += ["--samples"] if samples else []
     options += ["-m"] if module else []
-    command = module_command("pipeline_lab.capture.watch_script", *options, script, *(arguments or []))
+    command = module_command("pipeline_lab.capture.watch_script", *options, script, *_without_dashes(arguments or []))
     os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)
+
+
+def _without_dashes(arguments: list[str]) -> list[str]:
+    """Return the script's own arguments, which may follow a ``--`` as they do in ``fix`` and ``tune``."""
+    return arguments[1:] if arguments[:1] == ["--"] else arguments

@@ -121,7 +121,7 @@ def failure_of(record: RunRecord) -> str:
     """Return why a run did not end as planned, or an empty text."""
     if record.status.state is RunState.DONE:
         return ""
-    return record.status.reason or f"It was {record.status.state.value}."
+    return record.status.reason or f"It was {record.status.state.label}."
 
 
 class MachinesDifferError(PipelineLabError):

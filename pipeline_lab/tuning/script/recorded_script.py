@@ -47,7 +47,7 @@ def record_script(
         RunFailedError: It was not recorded.
     """
     known = {record.id for record in store.runs()}
-    name = f"fix {Path(script.target).name}"
+    name = f"{Path(script.target).name} as it is"
     options = ["--store", str(store.root), "--quiet", f"--name={name}", f"--every={EVERY_S}", f"--seconds={WINDOW_S}"]
     words = [*options, *(["-m"] if script.is_module else []), script.target, *script.arguments]
     command = module_command("pipeline_lab.capture.watch_script", *words)

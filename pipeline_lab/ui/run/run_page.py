@@ -31,8 +31,9 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         with st.expander("Options and source", key="details"):
             details.show(record, folder)
         return
-    verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE)
-    tune_view.offer_fix(store, record, folder)
+    how = partial(tune_view.show_fix_command, record, folder)
+    verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE, show_how=how)
+    tune_view.link_fix(store, record, folder)
     verdict_view.show_metrics(diagnosis)
     show_actions()
     verdict_view.show_more(diagnosis)

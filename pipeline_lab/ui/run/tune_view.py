@@ -53,19 +53,26 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     header.edit_notes(store, record)
 
 
-def offer_fix(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
-    """Link a watched script to the change that was proved and raced for it, or say how to find one."""
-    script = str(record.environment.get("command") or "")
-    if not script or "watched" not in record.tags or not folder.recipe.is_file():
+def link_fix(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Link a watched script to the change that was proved and raced for it, if one was."""
+    if not _watched_script(record, folder):
         return
     found = next((each for each in fixes_of(store, record.id)), None)
-    if found is not None:
-        if st.button("Open its diff, proof and race", key="open-fix", icon=":material/difference:"):
-            links.open_run(found)
-        return
-    with st.expander("Change the script: a diff, proved and raced", icon=":material/difference:", key="find-fix"):
-        st.markdown("Each change is proved on the script's own data and raced inside its training:")
+    if found is not None and st.button("Open its diff, proof and race", key="open-fix", icon=":material/difference:"):
+        links.open_run(found)
+
+
+def show_fix_command(record: RunRecord, folder: RunFolder) -> None:
+    """Say how the lines of a watched script are changed; of other runs nothing."""
+    if script := _watched_script(record, folder):
+        st.markdown("A diff of the script, proved on its own data and raced inside its training:")
         st.code(write_fix_command(script, record.id), language="shell", wrap_lines=True)
+
+
+def _watched_script(record: RunRecord, folder: RunFolder) -> str:
+    """Return the command line of a watched script whose calls are known; empty for other runs."""
+    is_known = "watched" in record.tags and folder.recipe.is_file()
+    return str(record.environment.get("command") or "") if is_known else ""
 
 
 def fixes_of(store: RunStore, run_id: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The answer first: the verdict with its evidence, how sure it is, and what to try."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -12,6 +12,7 @@ from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import PREDICTED
 from pipeline_lab.figures.chart_list import find_chart
+from pipeline_lab.figures.theme import notes_of
 from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.ui.run.sections import ANATOMY
@@ -27,18 +28,17 @@ MOST_PX = 420
 _SAID = (Over.JUDGED_STEPS, Over.STEPS, Over.WINDOWS)
 PICTURES = (ANATOMY, "device-timeline")
 """What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
-NEXT_STEP = "# next: measure it in your own script"
-"""Beside the command that carries on where no tab shows the change."""
 SHOWN_SUGGESTIONS = 3
 """The others are folded."""
 
 
-def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
+def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "", show_how: Callable[[], None] = lambda: None) -> None:
     """Show the answer at a glance: the sentence, the step to scale, and the first thing to try.
 
     Args:
         diagnosis: Of the run.
         changes_in: The tab that shows the suggested changes; empty if there is none.
+        show_how: Shows how a change that no tab shows is carried out.
     """
     verdict = diagnosis.verdict
     with st.container(border=True, key="verdict"):
@@ -48,9 +48,9 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
         if more := more.removesuffix(EMULATED_NOTE).strip():  # a badge says that
             st.markdown(escape(more))
         _show_source(diagnosis.source.path, verdict)
-        _show_picture(diagnosis)
+        told = _show_picture(diagnosis)
         if verdict.suggestions:
-            _show_first(verdict.suggestions[0], verdict.sentence, changes_in)
+            _show_first(verdict, told, changes_in, show_how)
         if changes_in and not _is_button(verdict.suggestions[:1]) and _is_button(verdict.suggestions):
             _show_button("View and race the other changes", changes_in)
 
@@ -62,8 +62,10 @@ def _badges(diagnosis: Diagnosis) -> str:
     return f"{kind} :gray-badge[{escape(verdict.certainty)}]{emulated}"
 
 
-def _show_picture(diagnosis: Diagnosis) -> None:
-    """Draw the step to scale; the sentence above says what to see in it, and what stands below names its first change."""
+def _show_picture(diagnosis: Diagnosis) -> str:
+    """Draw the step to scale, and return its notes; the sentence above says what to see in it, and what stands below names its
+    first change.
+    """
     verdict = diagnosis.verdict
     for chart in map(find_chart, PICTURES):
         figure = chart.drawing(diagnosis, "light")
@@ -71,9 +73,11 @@ def _show_picture(diagnosis: Diagnosis) -> None:
             if verdict.suggestions and verdict.predicted is verdict.suggestions[0]:
                 for words in figure.select_annotations({"name": PREDICTED}):
                     words.text = words.text[words.text.rindex("<b>") :]
+            notes = " ".join(notes_of(figure))
             figure.update_layout(height=min(figure.layout.height, MOST_PX))
             contents.show_figure(figure, f"verdict-{chart.name}", chart.description, is_told=chart.name == ANATOMY)
-            return
+            return notes
+    return ""
 
 
 def _is_button(suggestions: Sequence[Suggestion]) -> bool:
@@ -81,19 +85,30 @@ def _is_button(suggestions: Sequence[Suggestion]) -> bool:
     return any(one.options is not None for one in suggestions)
 
 
-def _show_first(suggestion: Suggestion, sentence: str, changes_in: str) -> None:
-    """Show what to try first, what it is against, and how: a button where a tab shows the change, else a command."""
+def _show_first(verdict: Verdict, told: str, changes_in: str, show_how: Callable[[], None]) -> None:
+    """Show what to try first, what it is against, and how: a button that leads to the change, or opens how it is made."""
+    suggestion = verdict.suggestions[0]
+    if verdict.has_nothing_to_fix:
+        st.markdown(f"**{prose(suggestion.why)}**")
+        st.caption(f"To shorten the step itself: {prose(suggestion.change)}")
+        return
     gain = f" ({suggestion.prediction})" if suggestion.prediction else ""
+    label = f"Try first: {escape(suggestion.headline)}{escape(gain)}"
     if changes_in and _is_button([suggestion]):
-        _show_button(f"Try first: {escape(suggestion.headline)}{escape(gain)}", changes_in)
+        _show_button(label, changes_in)
     else:
-        st.markdown(f"**Try first: {escape(suggestion.headline)}**{escape(gain)}")
-    if suggestion.edit:
+        with st.popover(label, key="try-first", type="primary", icon=":material/flag:"):
+            st.markdown(_suggestion(suggestion))
+            if suggestion.command:
+                st.markdown(suggestion.command_does)
+                st.code(suggestion.command, language="shell", wrap_lines=True)
+            show_how()
+    if suggestion.is_snippet:
+        st.code(suggestion.after, language="python", wrap_lines=True)
+    elif suggestion.edit:
         st.markdown(f"`{suggestion.edit.replace('`', '')}`")
-    elif why := suggestion.why_beside(sentence):
+    elif why := suggestion.why_beside(f"{verdict.sentence} {told}"):
         st.caption(escape(why))
-    if suggestion.command and suggestion.options is None:
-        st.code(f"{suggestion.command}  {NEXT_STEP}", language="shell", wrap_lines=True)
 
 
 def _show_button(label: str, changes_in: str) -> None:

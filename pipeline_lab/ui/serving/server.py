@@ -32,9 +32,9 @@ MIDDLEWARE = access.middleware()
 async def lifespan(_: object) -> AsyncIterator[None]:
     """Load what the first page needs while the browser still fetches Streamlit's own files."""
     threading.Thread(target=import_module, args=("pipeline_lab.ui.home_page",), name="load ahead", daemon=True).start()
-    if visitors.token() and not access.is_local():
-        host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
-        print(f"Open http://{host}:{port}/?token={visitors.token()}", flush=True)  # noqa: T201
+    host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
+    token = "" if access.is_local() else visitors.token()
+    print(f"Open http://{host}:{port}/{token and f'?token={token}'}", flush=True)  # noqa: T201
     _let_a_second_interrupt_end_at_once()
     yield
     uploads.forget_all()

@@ -27,7 +27,7 @@ def state_badge(store: RunStore, record: ListedRun) -> str:
     """Return the run's state as a colored badge in Markdown."""
     if store.is_sample(record.id):
         return ":violet-badge[sample]"
-    return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.value}]"
+    return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.label}]"
 
 
 def show_actions(store: RunStore, record: ListedRun, *, can_open: bool) -> None:

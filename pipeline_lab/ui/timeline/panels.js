@@ -1,6 +1,7 @@
 // What stands around the picture: the selection's description, its sums, the marks, the matches of a search, the keys.
 Object.assign(Timeline.prototype, {
   describe(found) {
+    this.described = found
     const { title, facts, sums, meanwhile, section, causes } = found
     const list = element("dl")
     for (const [name, value] of facts) list.append(element("dt", name), element("dd", value))

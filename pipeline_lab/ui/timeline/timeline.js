@@ -19,14 +19,14 @@ class Timeline {
     this.canvas = this.find(".scene")
     this.minimap = this.find(".minimap")
     this.scroller = this.find(".scroller")
-    Object.assign(this, { expanded: new Set(), all: false, collapsed: true, marked: [], tile: null, chosen: null, range: null, names: {} })
+    Object.assign(this, { expanded: new Set(), all: false, collapsed: true, marked: [], tile: null, chosen: null, described: null, range: null, names: {} })
     Object.assign(this, { cursor: 0, pointers: new Map(), asking: {}, marks: spans(data.asked.marks) })
     this.update(data)
     const [view] = spans(data.asked.view), [range] = spans(data.asked.range)
     this.setView(view?.start ?? data.start, view?.end ?? data.end, false)
     this.listen()
     this.showMarks()
-    onThemeChange(root, () => this.update(this.data))
+    onThemeChange(root, () => { this.update(this.data); if (this.described) this.describe(this.described) })
     if (range) this.chooseRange(range.start, range.end)
     if (data.asked.pick) this.choose(`event?pick=${encodeURIComponent(data.asked.pick)}`, !view)
   }
@@ -270,6 +270,7 @@ class Timeline {
   letGo() {
     this.chosen = this.range = null
     this.asking.choice?.abort()
+    this.described = null
     this.find(".details").replaceChildren()
     this.remember({ pick: null, range: null })
     this.paint()

@@ -149,6 +149,13 @@ def test_python_between_steps_is_the_cause():
     assert verdict.sentence.startswith("Python code between TensorFlow's calls")
 
 
+def test_idle_time_is_said_of_its_cause_alone():
+    verdict = judged(divided(python=50, host_operation=11, host_compute=39))
+    assert "(50 %); other causes add" in verdict.sentence, "as the picture shows it"
+    assert verdict.lost_percent == pytest.approx(50)
+    assert "other causes" not in judged(divided(python=50, host_operation=1, host_compute=49)).sentence
+
+
 def several_hosts(**hosts: dict[str, int]) -> Verdict:
     """Judge ten steps of each host, given by their parts in ms."""
     steps = breakdown(**{name: [parts] * 10 for name, parts in hosts.items()})

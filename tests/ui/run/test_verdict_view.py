@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
@@ -69,10 +70,41 @@ def test_what_no_tab_shows_is_said(open_diagnosis):
     app = open_diagnosis(
         suggesting(Suggestion("Buy a disk.", "It is slow. Very.", command="pipeline-lab watch train.py"))
     )
-    assert "**Try first: Buy a disk**" in texts(app)
+    first = next(iter(app.get("popover")))
+    assert said(first.proto.popover.label) == "Try first: Buy a disk", "a button, too"
     assert "It is slow\\." in [one.value for one in app.caption], "what it is against"
-    assert app.code[0].value.startswith("pipeline-lab watch train.py"), "what to do next"
+    assert [one.value for one in first.code] == ["pipeline-lab watch train.py"], "what to do next"
+    assert "Measure it in your own script:" in [one.value for one in first.markdown]
     assert "try-suggestions" not in [one.key for one in app.button]
+
+
+@pytest.mark.parametrize(
+    ("command", "does"),
+    [
+        ("pipeline-lab fix train.py", "Find the lines to change in your script, prove and race the change:"),
+        ("pipeline-lab what-if a --race", "Predict it again, and race it against this run:"),
+    ],
+)
+def test_the_words_before_a_command_say_what_it_does(open_diagnosis, command, does):
+    app = open_diagnosis(suggesting(Suggestion("Buy a disk.", "It is slow.", command=command)))
+    assert does in [one.value for one in next(iter(app.get("popover"))).markdown]
+
+
+def test_a_job_with_nothing_to_fix_says_so_and_has_no_button(open_diagnosis):
+    advice = VerdictClass.DEVICE_BOUND.recommendation
+    found = suggesting(Suggestion(advice.change, advice.why))
+    healthy = replace(found.verdict, verdict_class=VerdictClass.DEVICE_BOUND)
+    app = open_diagnosis(replace(found, verdict=healthy))
+    first, *_ = texts(app).split("What to try")
+    assert "**There is nothing to fix in the input" in first
+    assert "Try first" not in texts(app)
+    gains = replace(healthy, suggestions=(Suggestion("Cache it.", "It repeats.", 5.0),))
+    assert next(iter(open_diagnosis(replace(found, verdict=gains)).get("popover"))).proto.popover.label
+
+
+def test_a_line_that_would_record_what_is_missing_can_be_copied(open_diagnosis):
+    app = open_diagnosis(suggesting(Suggestion("Mark each step.", "Nobody did.", after="with mark(i): step()")))
+    assert "with mark(i): step()" in [one.value for one in app.code]
 
 
 def test_a_reason_that_the_sentence_gives_is_not_given_again(open_diagnosis):

@@ -58,6 +58,10 @@ def test_nothing_is_reported_and_only_this_machine_is_served():
     assert settings["server.address"] == "127.0.0.1"
 
 
+def test_streamlits_own_offers_are_off():
+    assert streamlit_config()["logger.hideWelcomeMessage"] is True
+
+
 def test_pages_and_charts_share_their_colors():
     theme = tomllib.loads(CONFIG.read_text())["theme"]
     for mode in ("light", "dark"):
