@@ -4,6 +4,7 @@
 prints goes to standard error.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -74,6 +75,7 @@ def serve(find: Callable[[str], Callable[..., Any]]) -> None:
     """Answer the questions of standard input until it ends, then leave at once."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    gc.freeze()  # what was imported stays: no collection has to look at it
     for line in sys.stdin:
         request = json.loads(line)
         try:
