@@ -104,7 +104,7 @@ class Suggestion:
 
     @property
     def is_snippet(self) -> bool:
-        """Whether :attr:`after` is a line of its own for the user's code, wherever it belongs there."""
+        """Whether ``after`` is a line of its own for the user's code, wherever it belongs there."""
         return bool(self.after) and not self.before and self.place is None
 
     @property
