@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.figures.theme import THEMES
+from pipeline_lab.ui import timeline
 from tests.browser.acting import choose_row, click_until
 from tests.browser.conftest import (
     FOCUSED,
@@ -22,6 +23,7 @@ from tests.browser.conftest import (
 )
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
+AXIS = Path(timeline.__file__).with_name("time_axis.js")
 TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
   .find(Boolean) ?? document.querySelector('.timeline'); return root?.dataset.tile ?? '' }"""
 
@@ -249,3 +251,10 @@ def test_an_event_is_found_by_its_name(link, page, shots):
     page.wait_for_function("(first) => new URL(location).searchParams.get('pick') !== first", arg=first)
     settle(page)
     shoot(page, shots, "timeline-search.png")
+
+
+def test_long_times_are_told_in_minutes_and_hours(page) -> None:
+    """Of a day, marks an hour and half a second apart."""
+    told = "[duration(86100e9), duration(150e9), duration(1.5e9), moment(7200e9, 3600e9), moment(3723.5e9, 5e8), moment(1.5e9, 5e8)]"
+    written = page.evaluate(f"() => {{ {AXIS.read_text(encoding='utf-8')}\n return {told} }}")
+    assert written == ["23 h 55 min", "2 min 30 s", "1.5 s", "2:00:00", "1:02:03.5", "1.5 s"]

@@ -67,15 +67,25 @@ function ticks(view) {
   return { step, found }
 }
 
-const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]
+const SECOND = 1e9, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE
+const UNITS = [[SECOND, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]
+const inTwo = (number) => String(number).padStart(2, "0")
 
 const duration = (ns) => {
+  const seconds = Math.round(ns / SECOND), minutes = Math.floor(seconds / 60)
+  if (ns >= HOUR) return `${Math.floor(minutes / 60)} h ${inTwo(minutes % 60)} min`
+  if (ns >= 2 * MINUTE) return `${minutes} min ${inTwo(seconds % 60)} s`
   const [size, unit] = UNITS.find(([one]) => Math.abs(ns) >= one) ?? [1, "ns"]
   return `${+(ns / size).toPrecision(Math.abs(ns / size) >= 100 ? Math.ceil(Math.log10(Math.abs(ns / size) + 1)) : 3)} ${unit}`
 }
 
-// A moment on the axis, with as many digits as the distance of its marks needs.
+// A moment on the axis, with as many digits as the distance of its marks needs; from an hour on as h:mm:ss.
 const moment = (ns, step) => {
+  const digits = (size) => Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9))
+  if (ns >= HOUR) {
+    const minutes = Math.floor(ns / MINUTE), seconds = ((ns - minutes * MINUTE) / SECOND).toFixed(digits(SECOND))
+    return `${Math.floor(minutes / 60)}:${inTwo(minutes % 60)}:${seconds.replace(/^\d(?!\d)/, "0$&")}`
+  }
   const [size, unit] = UNITS.find(([one]) => Math.abs(ns) >= one) ?? [1, "ns"]
-  return `${(ns / size).toFixed(Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9)))} ${unit}`
+  return `${(ns / size).toFixed(digits(size))} ${unit}`
 }
