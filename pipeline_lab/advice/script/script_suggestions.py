@@ -344,5 +344,5 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     if run.python_computes and not run.is_calibrated and run.busy_ns:
         run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
     found = predict_without(run, [*case.blamed, *_one_by_one(case)])
-    gain = round(found.gain_percent, 1)
+    gain = round(max(0.0, found.gain_percent), 1)  # the most that words can gain is never a loss
     return replace(placed, predicted_gain_percent=gain, held_back=hold_back(run, found))
