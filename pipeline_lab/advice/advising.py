@@ -24,7 +24,7 @@ from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.recorded_steps import STEP_MARKS
+from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
@@ -211,7 +211,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     if found and verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
         return found
     if verdict.verdict_class is VerdictClass.UNKNOWN:
-        return found or _record_what_is_missing(diagnosis)
+        return found or _mark_the_steps(diagnosis)
     if (eager := _eager(diagnosis)) is not None:
         return (eager, *(found or _for_script(diagnosis, folder, ())))
     recommendations = find_recommendations(
@@ -253,29 +253,23 @@ def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggest
     return suggest_for_script(case, in_words)
 
 
-MARKED_CALLS = ("train_step(batch)", "state = train_step(state, batch)")
-"""A step in TensorFlow and in JAX."""
-RECORD_DEVICE = "tf.profiler.experimental.start(logdir, tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, device_tracer_level=1))"
-
-
-def _record_what_is_missing(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
-    """Return the line that would record what a verdict on a log needs; the lab's own recordings have it."""
-    folder, steps, source = RunFolder(Path(diagnosis.source.path)), diagnosis.steps, diagnosis.source
-    if is_run(folder.path) and not folder.opened.is_dir():
-        return ()
-    if isinstance(steps, Unavailable):
-        for mark, call in zip(STEP_MARKS, MARKED_CALLS, strict=True):
-            if mark in steps.reason:
-                why = "Without marks nobody knows where a step begins, and so what it waits for."
-                change = "Mark each training step, and record a few of them."
-                return (Suggestion(change, why, NO_GAIN_KNOWN, after=f"with {mark}: {call}"),)
-    if source.unseen_device:
-        why = "Nothing was recorded of what the device did."
-        return (Suggestion("Record the device as well.", why, NO_GAIN_KNOWN, after=RECORD_DEVICE),)
-    return ()
-
-
+MARKED_STEPS = {
+    NO_STEPS: f"with {STEP_MARKS[0]}: train_step(batch)",
+    NO_STEPS_OF_JAX: f"with {STEP_MARKS[1]}: state = train_step(state, batch)",
+}
+"""The line that marks a step, by why there are none: in TensorFlow and in JAX."""
 NO_GAIN_KNOWN = Unavailable("What holds the job back is not known yet.")
+
+
+def _mark_the_steps(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
+    """Return the line that a log without steps lacks; the lab's own recordings have it."""
+    folder, steps = RunFolder(Path(diagnosis.source.path)), diagnosis.steps
+    is_own = is_run(folder.path) and not folder.opened.is_dir()
+    line = MARKED_STEPS.get(steps.reason) if isinstance(steps, Unavailable) and not is_own else None
+    if line is None:
+        return ()
+    why = "Without marks nobody knows where a step begins, and so what it waits for."
+    return (Suggestion("Mark each training step, and record a few of them.", why, NO_GAIN_KNOWN, after=line),)
 
 
 def _eager(diagnosis: Diagnosis) -> Suggestion | None:
@@ -283,7 +277,7 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
     ops = diagnosis.eager_ops
     if isinstance(ops, Unavailable) or not ops.is_eager or diagnosis.verdict.verdict_class is VerdictClass.INPUT_BOUND:
         return None
-    why = WITHOUT_FUNCTION.why.format(ops=format_count(round(ops.ops_per_step)))
+    why = WITHOUT_FUNCTION.why.format(ops=format_count(ops.ops_per_step))
     breakdown = diagnosis.step_breakdown
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)

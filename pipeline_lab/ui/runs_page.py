@@ -84,7 +84,7 @@ def preset_of(record: ListedRun) -> str:
 
 
 def _searchable(record: ListedRun) -> str:
-    return " ".join([record.name, record.id, record.status.state, preset_of(record), *record.tags]).lower()
+    return " ".join([record.name, record.id, record.status.state.label, preset_of(record), *record.tags]).lower()
 
 
 GROUPINGS = {"preset": "Preset", "verdict": "Verdict", "tag": "Tags", "state": "State"}

@@ -85,6 +85,12 @@ def test_every_word_must_be_found(store):
     assert find_runs(store.runs(), "paper done") == []
 
 
+def test_a_state_is_found_by_the_word_that_the_list_shows(store):
+    canceled = make_run(store, state=RunState.CANCELLED)
+    (shown,) = runs_table(store, [run for run in store.runs() if run.id == canceled.id]).column("State").to_pylist()
+    assert [run.id for run in find_runs(store.runs(), shown)] == [canceled.id]
+
+
 def test_samples_are_listed_as_such(store):
     make_run(store)
     table = runs_table(store, find_runs(store.runs(), ""))
