@@ -32,6 +32,7 @@ def times(
         "input_ms": alone,
         "wait_ms": wait,
         "changes_ms": {"prefetch": [changed - 1, changed + 1]},
+        "change_ends_ms": {"prefetch": [0.0, 0.0]},
     }
 
 
@@ -44,9 +45,10 @@ def test_the_truth_is_told_by_times() -> None:
     assert find_truth(entry, times(30, 50, 60)).classes == {"input-bound", "host-contention"}
     assert find_truth(entry, times(30, 90, 60)).best == "prefetch"
     tiny = next(one for one in ENTRIES if one.name == "keras-structured-data")
-    measured = times(85, 30, 99) | {
-        "changes_ms": {"steps_per_execution=8": [60.0]}
-    }  # 40 % are Python between steps, 15 % input
+    measured = times(85, 30, 99) | {  # 40 % are Python between steps, 15 % input
+        "changes_ms": {"steps_per_execution=8": [60.0]},
+        "change_ends_ms": {"steps_per_execution=8": [0.0]},
+    }
     assert "idle-other" in find_truth(tiny, measured).classes
 
 
@@ -54,6 +56,20 @@ def test_the_ends_of_iterators_are_neither_the_inputs_nor_the_devices() -> None:
     entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
     assert find_truth(entry, times(97, 10, 99, ends=(0, 0, 6))).classes == {"device-bound", "idle-other"}
     assert find_truth(entry, times(70, 10, 99, ends=(25, 30, 28))).classes == {"idle-other"}
+
+
+def test_a_change_gains_what_it_does_apart_from_the_ends_of_iterators() -> None:
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    measured = times(30, 90, 60, ends=(9, 20, 0)) | {
+        "as_written_ms": [120.0, 100.0],  # both took 100 ms but for the end of an iterator that slept
+        "change_ends_ms": {"prefetch": [0.0, 11.0]},  # 59 and 50 ms
+    }
+    truth = find_truth(entry, measured)
+    assert truth.step_ms == 110.0
+    assert truth.spread_percent == 0.0
+    assert truth.gains_percent["prefetch"] == pytest.approx(100 * 45.5 / 110)
+    assert truth.intervals_percent["prefetch"] == pytest.approx((100 * 41 / 110, 100 * 50 / 110))
+    assert truth.intervals_percent[ONE_ITERATOR] == pytest.approx((0.0, 100 * 20 / 110))
 
 
 def test_an_answer_is_held_against_it() -> None:

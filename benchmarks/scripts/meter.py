@@ -94,13 +94,17 @@ def wait_ms(passes: list[Pass]) -> float | None:
     return 1e3 * sum(arrived - asked for asked, arrived in pairs) / len(pairs) if pairs else None
 
 
-def ends_ms(meter: Meter) -> float:
-    """Return what giving up iterators takes per step of the same passes, ms."""
+def ends_ms(meter: Meter, most: int | None = None) -> float:
+    """Return what giving up iterators takes per step of the same passes, ms; ``most`` as for :func:`step_ms`."""
     later = meter.passes[1:]
-    steps = sum(len(one.arrived_s) for one in later)
+    steps = sum(min(len(one.arrived_s), most or len(one.arrived_s)) for one in later)
     if not steps:
         return 0.0
-    within = [end - begin for begin, end in meter.ends_s if later[0].begun_s <= begin and end <= later[-1].ended_s]
+    within = [
+        end - begin
+        for begin, end in meter.ends_s
+        if any(one.begun_s <= begin and end <= one.ended_s for one in later)  # not between them, as of a validation
+    ]
     return 1e3 * sum(within) / steps
 
 

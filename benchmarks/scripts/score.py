@@ -1,7 +1,7 @@
 """Hold what `watch` said of a script against the truth that was measured before."""
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks.scripts.entries import Entry
@@ -46,8 +46,10 @@ class Truth:
     Attributes:
         step_ms, compute_ms, input_ms: The end-to-end step, the compute-only step, and the dataset alone, per step.
         spread_percent: Difference of two measurements of the unchanged script.
-        gains_percent: Of each change: how much shorter a step becomes.
+        gains_percent: Of each change: how much shorter a step becomes, apart from the ends of iterators.
+        intervals_percent: Between what bounds its measurements lie.
         classes: Verdicts that are right.
+        steady_classes: Those of a run in which no end of an iterator sleeps.
     """
 
     step_ms: float
@@ -55,7 +57,9 @@ class Truth:
     input_ms: float
     spread_percent: float
     gains_percent: dict[str, float]
+    intervals_percent: dict[str, tuple[float, float]]
     classes: frozenset[str]
+    steady_classes: frozenset[str]
 
     @property
     def best(self) -> str | None:
@@ -65,26 +69,55 @@ class Truth:
             return None
         return found
 
+    def of_run(self, step_ms: float | None) -> "Truth":
+        """Return what is true of a run whose step took that long: whether ends of iterators sleep is chance, and a run's own."""
+        ends_percent = self.gains_percent[ONE_ITERATOR]
+        steady_ms = self.step_ms * (1.0 - ends_percent / 100.0)
+        if step_ms is None:
+            return self
+        gains, intervals = dict(self.gains_percent), dict(self.intervals_percent)
+        low, high = intervals[ONE_ITERATOR]
+        intervals[ONE_ITERATOR] = low, max(high, 100.0 * (1.0 - steady_ms / step_ms))
+        if step_ms > (steady_ms + self.step_ms) / 2:
+            return replace(self, intervals_percent=intervals)
+        gains[ONE_ITERATOR] = 0.0
+        classes = self.classes | self.steady_classes
+        return replace(self, gains_percent=gains, intervals_percent=intervals, classes=classes)
+
 
 def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
-    as_written = measured["as_written_ms"]
+    as_written, ends_ms = measured["as_written_ms"], measured["ends_ms"]
     step_ms = sum(as_written) / len(as_written)
-    gains = {name: 100.0 * (1.0 - sum(found) / len(found) / step_ms) for name, found in measured["changes_ms"].items()}
+    own_ms = _without(as_written, ends_ms[-len(as_written) :])
+    mean_ms = sum(own_ms) / len(own_ms)
+    gains: dict[str, float] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    for name, found in measured["changes_ms"].items():
+        changed_ms = _without(found, measured["change_ends_ms"][name])
+        gains[name] = 100.0 * (mean_ms - sum(changed_ms) / len(changed_ms)) / step_ms
+        differences = [was - now for was in own_ms for now in changed_ms]
+        intervals[name] = (100.0 * min(differences) / step_ms, 100.0 * max(differences) / step_ms)
     kinds = {change.name: change.kind for change in entry.changes}
     compute_ms = sum(measured["compute_ms"]) / len(measured["compute_ms"])
-    input_ms, ends_ms = measured["input_ms"], measured["ends_ms"]
+    input_ms = measured["input_ms"]
     by_kind = {kinds[name]: gain for name, gain in gains.items()}
-    ended_ms = sum(ends_ms[-len(as_written) :]) / len(as_written)
+    ended_ms = step_ms - mean_ms
     gains[ONE_ITERATOR] = 100.0 * ended_ms / step_ms
-    classes = _classes(step_ms - ended_ms, compute_ms, input_ms, measured["wait_ms"], by_kind)
+    intervals[ONE_ITERATOR] = (100.0 * min(ends_ms) / step_ms, 100.0 * max(ends_ms) / step_ms)
+    classes = steady = _classes(mean_ms, compute_ms, input_ms, measured["wait_ms"], by_kind)
     if max(ends_ms) >= SMALL_PERCENT / 100.0 * step_ms:
         classes |= {"idle-other"}
     if min(ends_ms) >= LARGE_PERCENT / 100.0 * step_ms:
         classes -= DEVICE
-    spread_percent = 100.0 * (max(as_written) - min(as_written)) / step_ms
-    if classes == SHARED and 100.0 * (1.0 - compute_ms / min(as_written)) < LARGE_PERCENT:  # as it was written once
+    spread_percent = 100.0 * (max(own_ms) - min(own_ms)) / step_ms
+    if classes == SHARED and 100.0 * (1.0 - compute_ms / min(own_ms)) < LARGE_PERCENT:  # as it was written once
         classes |= DEVICE
-    return Truth(step_ms, compute_ms, input_ms, spread_percent, gains, classes)
+    return Truth(step_ms, compute_ms, input_ms, spread_percent, gains, intervals, classes, steady)
+
+
+def _without(times_ms: list[float], ends_ms: list[float]) -> list[float]:
+    """Return what runs took apart from the ends of their iterators, which sleep by chance and are a change of their own."""
+    return [time_ms - end_ms for time_ms, end_ms in zip(times_ms, ends_ms, strict=True)]
 
 
 def _classes(
@@ -94,20 +127,23 @@ def _classes(
 
     What a step takes beyond the compute-only step is lost to input. It is waiting where the pipeline alone takes nearly as long as the
     step as written, or the loop was seen to wait for most of it; else both may be true: input and compute take turns, or the
-    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's.
+    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's, and where
+    that is more than what is lost to input it is the name of the job just as well.
 
     What ending iterators takes is neither the input's nor the device's, and chance: each may sleep or not. Where a run lost
     5 % to it, that may be the name of the job too; where each lost 20 %, it is not the device's.
     """
     lost = 100.0 * (1.0 - compute_ms / step_ms)
-    if lost < LARGE_PERCENT and max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0)) >= LARGE_PERCENT:
+    launched = max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0))
+    if lost < LARGE_PERCENT <= launched:
         return DISPATCH
     if lost < SMALL_PERCENT:
         return DEVICE | DISPATCH if gains.get("fewer-calls", 0.0) >= LARGE_PERCENT else DEVICE
     if lost < LARGE_PERCENT:  # where more than that is Python between steps, it is the name of the job just as well
         return EITHER | DISPATCH if gains.get("fewer-calls", 0.0) >= max(LARGE_PERCENT, lost) else EITHER
     waits = input_ms >= 0.8 * step_ms or (wait_ms or 0.0) >= (step_ms - compute_ms) / 2
-    return INPUT if waits else SHARED
+    found = INPUT if waits else SHARED
+    return found | DISPATCH if launched >= lost else found
 
 
 @dataclass(frozen=True)
@@ -158,6 +194,7 @@ class Mark:
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
         found["truth"]["classes"] = sorted(self.truth.classes)
+        found["truth"]["steady_classes"] = sorted(self.truth.steady_classes)
         found["truth"]["best"] = self.truth.best
         return found
 
@@ -172,6 +209,7 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
         text: Of the script as it ran.
     """
     kinds = {change.name: change.kind for change in entry.changes} | {ONE_ITERATOR: "repeat"}
+    truth = truth.of_run(answer.step_ms)
     best = truth.best
     rank, predicted = None, None
     if best is not None:
@@ -179,7 +217,7 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
         rank, predicted = (None, None) if found is None else (found, answer.suggestions[found][1])
         is_first = rank is not None and rank < 2
     else:  # nothing helps: no more may be promised than a change was seen to gain
-        seen = [(kinds[name], gain) for name, gain in truth.gains_percent.items()]
+        seen = [(kinds[name], high) for name, (_, high) in truth.intervals_percent.items()]
         is_first = all(
             gain - max([0.0, *(true for kind, true in seen if _is_of(change, kind))])
             <= NEAR_PERCENT + truth.spread_percent
@@ -195,13 +233,14 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
         answer.verdict in truth.classes,
         _is_named(entry, answer, text) if needs_line else None,
         is_first,
-        None
-        if best is None
-        else predicted is not None
-        and abs(predicted - truth.gains_percent[best]) <= NEAR_PERCENT + truth.spread_percent,
+        None if best is None else predicted is not None and _is_near(predicted, truth.intervals_percent[best]),
         rank,
         predicted,
     )
+
+
+def _is_near(percent: float, interval: tuple[float, float]) -> bool:
+    return interval[0] - NEAR_PERCENT <= percent <= interval[1] + NEAR_PERCENT
 
 
 def _find(answer: Answer, kind: str) -> int | None:

@@ -70,6 +70,7 @@ def measure(entry: Entry, sources: Path, only: list[str] | None = None) -> dict[
         "ends_ms": [meters.ends_ms(first)],
         "as_written_ms": [],  # without the first run of the process, which may be slower
         "changes_ms": {},
+        "change_ends_ms": {},
     }
     first.dataset = first.model = None
     wanted = [change for change in entry.changes if only is None or change.name in only]
@@ -92,12 +93,13 @@ def _measure_change(entry: Entry, sources: Path, change: Change, a_pass: int, tr
 
     most = a_pass if change.kind == "fewer-calls" else None
     try:
-        step_ms = meters.step_ms(_run(entry, sources, change).passes, most)
+        changed = _run(entry, sources, change)
     except Exception as error:  # a change that cannot be made is reported, and is not the best one
         traceback.print_exc()
         truth.setdefault("failed", {})[change.name] = f"{type(error).__name__}: {error}"[:300]
     else:
-        truth["changes_ms"].setdefault(change.name, []).append(step_ms)
+        truth["changes_ms"].setdefault(change.name, []).append(meters.step_ms(changed.passes, most))
+        truth["change_ends_ms"].setdefault(change.name, []).append(meters.ends_ms(changed, most))
 
 
 def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> Any:
