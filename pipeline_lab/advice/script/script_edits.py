@@ -23,7 +23,7 @@ from pipeline_lab.pipeline.changes import (
 from pipeline_lab.stages.stage_values import TAKEN_NS
 
 COPY_NS_PER_BYTE = 0.2
-"""Time to hand on a byte that is in memory: 5 GB/s, what a copy reaches beside other work."""
+"""Time to read back a byte of a cache in files: 5 GB/s, what a copy reaches beside other work; one in memory hands on what it holds."""
 CALL_NS = 30_000.0
 """Time of a call of a stage's function beside its ops: starting it, its thread, handing over the result (2.5 GHz core)."""
 PYTHON_CALL_NS = 200_000.0
@@ -96,7 +96,7 @@ def _put_in(run: ScriptRun, stages: Stages, edit: Insert) -> Stages | Unavailabl
     if edit.method == "prefetch":
         return _insert(run, stages, edit.after, ScriptStage("Prefetch", None, 0.0, works_ahead=True, words="prefetch"))
     if edit.method == "cache":
-        return _cache(run, stages, edit.after)
+        return _cache(run, stages, edit.after, in_files=bool(edit.arguments))
     if edit.method == "with_options":  # the layout takes the pool's threads from the run
         return stages
     return Unavailable(NOT_MEASURED.format(what=edit.method))
@@ -157,7 +157,7 @@ def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Sta
     return tuple(changed)
 
 
-def _cache(run: ScriptRun, stages: Stages, after: int) -> Stages | Unavailable:
+def _cache(run: ScriptRun, stages: Stages, after: int, *, in_files: bool = False) -> Stages | Unavailable:
     """Skip all that is upstream of a full cache; what it holds is handed on."""
     places = _places(stages, after)
     if not places:
@@ -167,7 +167,8 @@ def _cache(run: ScriptRun, stages: Stages, after: int) -> Stages | Unavailable:
         for index in _upstream(stages, place):
             changed[index] = replace(changed[index], work_ns=0.0)
         held = stages[place]
-        handed_ns = held.visits * (TAKEN_NS + COPY_NS_PER_BYTE * (held.element_bytes or 0.0))
+        read_ns = COPY_NS_PER_BYTE * (held.element_bytes or 0.0) if in_files else 0.0
+        handed_ns = held.visits * (TAKEN_NS + read_ns)
         changed[place] = replace(
             held, work_ns=handed_ns, at_once=1.0, works_ahead=False, is_pooled=False, python_share=0.0
         )

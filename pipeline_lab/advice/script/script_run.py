@@ -16,6 +16,8 @@ from pipeline_lab.pipeline.recipe import Recipe
 NO_TRAINING = "The recipe names no dataset that was trained on, so there is nothing whose change could be predicted."
 NO_STEPS = "No step of the script was timed, so what a change would bring cannot be predicted; watch it for longer."
 
+STARTING_SHARE = 0.05
+"""Part of the time that the starts of epochs take before they are told apart from other waits."""
 BUFFERS_SHARE = 0.5
 """Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
 
@@ -47,6 +49,7 @@ class ScriptRun:
         order_stall: Place of the stage whose finished elements wait for slower ones before them, if that holds the script up.
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
+        starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
     """
 
     recipe: Recipe
@@ -69,6 +72,12 @@ class ScriptRun:
     order_stall: int | None = None
     memory_bytes: float | None = None
     epoch_batches: float | None = None
+    starting_ns: float = 0.0
+
+    @property
+    def steady_ns(self) -> float:
+        """The mean step within epochs."""
+        return self.step_ns - self.starting_ns
 
     @property
     def most_gain_percent(self) -> float:
@@ -136,6 +145,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         order_stall=_order_stall(results, stages),
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
+        starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
     )
 
 
@@ -153,6 +163,14 @@ def _epoch_batches(diagnosis: Diagnosis) -> float | None:
     return sum(phase.steps for phase in phases.phases) / (phases.boundaries.count + 1)
 
 
+def _starting_ns(results: Diagnosis, step_ns: float, waited_ns: float) -> float:
+    """Return what the starts of epochs add to the mean step, ns: 0 where that is too little to tell from chance."""
+    phases = results.step_phases
+    if isinstance(phases, Unavailable) or phases.boundaries is None or phases.boundaries.share < STARTING_SHARE:
+        return 0.0
+    return max(0.0, min(waited_ns, phases.boundaries.share * step_ns))
+
+
 def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:
     breakdown = results.step_breakdown
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
@@ -162,10 +180,14 @@ def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:
 
 
 def _between_ns(results: Diagnosis, step_ns: float) -> tuple[float, float] | None:
-    breakdown = results.step_breakdown
+    """Return what of a typical step passes between TensorFlow's calls; what only some steps have, as at an epoch's end, is left out."""
+    breakdown, job = results.step_breakdown, results.job_steps
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return None
-    python_ns, dispatch_ns = (step_ns * ns / breakdown.total_ns for ns in (breakdown.python_ns, breakdown.dispatch_ns))
+    typical_ns = step_ns if isinstance(job, Unavailable) else min(step_ns, job.median_ns)
+    python_ns, dispatch_ns = (
+        typical_ns * ns / breakdown.total_ns for ns in (breakdown.python_ns, breakdown.dispatch_ns)
+    )
     return python_ns, python_ns + dispatch_ns
 
 

@@ -106,7 +106,8 @@ def _predict_script(folder: "RunFolder", texts: list[str], *, can_skip: bool, as
         recipe_of,
         write_script_forecast,
     )
-    from pipeline_lab.advice.script.script_model import lay_out, predict_change
+    from pipeline_lab.advice.script.script_layout import lay_out
+    from pipeline_lab.advice.script.script_model import predict_change
     from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.pipeline.written_changes import parse_change

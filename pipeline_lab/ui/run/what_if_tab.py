@@ -20,7 +20,7 @@ from pipeline_lab.advice.option_edits import (
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.script.script_edits import Assumed
 from pipeline_lab.advice.script.script_forecasts import forecast_changes, measure_script, recipe_of
-from pipeline_lab.advice.script.script_model import lay_out
+from pipeline_lab.advice.script.script_layout import lay_out
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.what_if import Prediction, measure_diagnosis, predict
 from pipeline_lab.analysis.results import Diagnosis

@@ -12,6 +12,7 @@ from pipeline_lab.advice.script.script_model import (
     predict_without,
 )
 from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, InBatches, Insert, MoveBefore, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall
@@ -178,6 +179,56 @@ def test_another_place_of_a_shuffle_is_not_predicted():
     run = explain_script(replace(script(), recipe=own))
     assert isinstance(run, ScriptRun)
     assert isinstance(predict_change(run, (MoveBefore(9, 1),)), Unavailable)
+
+
+def refilled(buffer: int, **more: float) -> ScriptRun:
+    """Return a script whose ten batches an epoch are shuffled after the map: the first step of each waits until the buffer is full."""
+    own, ran = recipe(), list(stages())
+    shuffled = DatasetCall(4, "shuffle", {"buffer_size": buffer}, (2,), text=".shuffle()")
+    own = replace(own, calls=(*own.calls[:2], shuffled, replace(own.calls[2], inputs=(4,))))
+    ran[3:] = [
+        ScriptStage("Shuffle", 2, 0.0, 10.0, (4,)),
+        replace(ran[3], parent=3),
+        replace(ran[4], parent=4),
+    ]
+    return script(recipe=own, stages=tuple(ran), epoch_batches=10.0, **more)
+
+
+def test_what_fills_a_buffer_at_the_start_of_each_epoch_comes_on_top_of_the_steps():
+    """All of an epoch is made before its first step: 200 ms, 20 for each of ten steps, which then take 5."""
+    run = refilled(1000, step_ms=25.0, starting_ms=20.0)
+    assert predicted(run).step_ns == 25e6
+    assert predicted(run, Insert(3, "prefetch")).gain_percent == pytest.approx(0.0)
+    assert predicted(run, PARALLEL).step_ns == pytest.approx(10e6)  # a quarter of 20, and 5
+    kept = predicted(run, Insert(2, "cache"))
+    assert kept.step_ns == pytest.approx(5e6, rel=0.01)
+    assert [term.name for term in kept.terms[:1]] == ["training step"]
+
+
+def test_what_is_not_in_the_buffer_is_made_beside_the_steps():
+    """Half of an epoch fills the buffer, 10 ms for each step; the other half leaves 10 ms of map for a step of 5."""
+    run = refilled(50, step_ms=20.0, starting_ms=10.0)
+    found = predicted(run)
+    assert found.step_ns == 20e6
+    assert {term.name: round(term.time_ns / 1e6) for term in found.terms if term.time_ns > 1e5} == {
+        "train.py:41 .map(load)": 10,
+        "start of each epoch": 10,
+        "training step": 5,
+        "processor": 1,
+    }
+
+
+def test_without_a_shuffle_the_start_of_an_epoch_shortens_with_the_pipeline():
+    run = script(step_ms=25.0, starting_ms=5.0, epoch_batches=10.0)
+    assert predicted(run, PARALLEL).step_ns == pytest.approx(6.25e6)  # 5 of the step, and a quarter of 5
+
+
+def test_a_cache_in_memory_hands_on_what_it_holds_and_one_in_files_reads_it_back():
+    """A batch of ten elements of 100 MB: 200 ms to read back."""
+    ran = [replace(stage, element_bytes=1e8) for stage in stages()]
+    run = script(stages=tuple(ran))
+    assert predicted(run, Insert(2, "cache")).step_ns == 5e6
+    assert predicted(run, Insert(2, "cache", {"filename": "kept"})).step_ns == pytest.approx(200e6, rel=0.01)
 
 
 def test_a_step_that_is_only_known_roughly_widens_the_range_of_what_is_gained_alone():
