@@ -25,11 +25,6 @@ A judgment, by this count: where one step in ten is slow by chance, the median o
 117 (three of five are slow), that of three for 1 in 36.
 """
 
-ONLY_THE_FIRST = (
-    "No profile window was recorded after the first epoch, which differs from the later ones; record windows for longer, or "
-    "more epochs."
-)
-
 AnyResults = TypeVar("AnyResults", bound=Results)
 
 

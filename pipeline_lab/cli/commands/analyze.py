@@ -10,7 +10,7 @@ from pipeline_lab.cli.output import messages, print_json, reading, results, writ
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 

@@ -82,7 +82,7 @@ class Executor(Protocol):
     """Measures runs and races. All arms of a race stay on one machine; a machine measures one trial at a time.
 
     Those that there are also do tasks that need no machine to themselves: ``spread``, as
-    :class:`pipeline_lab.analysis.diagnosis.fold.TraceExecutor` has it.
+    :class:`pipeline_lab.analysis.diagnosis.trace_parts.TraceExecutor` has it.
     """
 
     @property

@@ -35,7 +35,7 @@ from pipeline_lab.tuning.executors.executor import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 

@@ -12,8 +12,8 @@ from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import later_epochs
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.fold import analyze_trace
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_phases import Phase
 from pipeline_lab.analysis.verdict.verdict import Confidence

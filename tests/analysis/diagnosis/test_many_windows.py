@@ -10,9 +10,9 @@ import pytest
 
 from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.diagnosis import fold
+from pipeline_lab.analysis.diagnosis import trace_parts
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
-from pipeline_lab.analysis.diagnosis.fold import TraceParts
+from pipeline_lab.analysis.diagnosis.trace_parts import TraceParts
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps, merge_steps
 from pipeline_lab.trace.parallel import beside
@@ -130,8 +130,8 @@ def test_analyses_of_a_large_trace_run_beside_each_other_with_the_same_result(
     run.grow(1)
     run.close()
     found = []
-    for events in (fold.WORTH_A_CORE, 1):
-        monkeypatch.setattr(fold, "WORTH_A_CORE", events)
+    for events in (trace_parts.WORTH_A_CORE, 1):
+        monkeypatch.setattr(trace_parts, "WORTH_A_CORE", events)
         following = RunFold(run.folder)
         following.add_new()
         found.append(following.diagnose())

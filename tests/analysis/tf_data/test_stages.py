@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.diagnosis.fold import analyze_trace
+from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
 from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH, place_of

@@ -1,0 +1,161 @@
+"""The whole of a diagnosis: what was analyzed, what its traces and its job say together, and the verdict on it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Found, JobView, attempt
+from pipeline_lab.analysis.diagnosis.later_epochs import put_in
+from pipeline_lab.analysis.diagnosis.merging import Axis, Scope, merge_parts
+from pipeline_lab.analysis.diagnosis.trace_parts import AnyResults, TraceParts
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source, analyses
+from pipeline_lab.analysis.sampling.file_reads import FileReads
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.recording_findings import why_no_device
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage
+
+
+def measure_job(job: JobView) -> AnyResults:
+    """Run every analysis that looks at what a job noted."""
+    return {
+        name: attempt(partial(one.per_job.measure, job)) for name, one in analyses().items() if one.per_job is not None
+    }
+
+
+def without_job(reads: FileReads | None) -> AnyResults:
+    """Return what there is for a log that no job of ours stands behind: what its traces say about files.
+
+    Args:
+        reads: None for a log whose traces are gone.
+    """
+
+    def measure(of_log: Callable[[FileReads | None], object] | None, missing: str) -> object:
+        return Unavailable(missing) if of_log is None else attempt(lambda: of_log(reads))
+
+    return {
+        name: measure(one.per_job.of_log, one.per_job.missing)
+        for name, one in analyses().items()
+        if one.per_job is not None
+    }
+
+
+def describe(
+    path: Path,
+    kind: str,
+    axis: Axis,
+    unreadable: tuple[str, ...] = (),
+    *,
+    is_emulated: bool = False,
+    uses_device: bool = False,
+    damaged_tables: tuple[str, ...] = (),
+) -> Source:
+    """Say what was analyzed.
+
+    Args:
+        path, kind: Of the run or log.
+        axis: Its traces.
+        unreadable: What is wrong with those that could not be read.
+        is_emulated: The job's options say that its accelerator was emulated.
+        uses_device: The job is known to train on an accelerator.
+        damaged_tables: What is wrong with what the job noted.
+    """
+    unseen = uses_device and bool(axis.parts) and not any(part.has_device for part in axis.parts)
+    return Source(
+        path=str(path),
+        kind=kind,
+        hosts=tuple(sorted({part.host for part in axis.parts})),
+        windows=axis.windows,
+        size_bytes=sum(part.size_bytes for part in axis.parts),
+        events=sum(part.events for part in axis.parts),
+        salvaged=_add_salvage([part.salvage for part in axis.parts if part.salvage is not None]),
+        kept_apart=axis.kept_apart,
+        unseen_device=unseen or any(part.unseen_device for part in axis.parts),
+        unreadable=unreadable,
+        damaged_tables=damaged_tables,
+        is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
+        errors=_different(part.errors for part in axis.parts),
+        warnings=_different(part.warnings for part in axis.parts),
+    )
+
+
+def _different(messages: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(islice(dict.fromkeys(chain.from_iterable(messages)), MOST_MESSAGES))
+
+
+def conclude(
+    source: Source,
+    axis: Axis,
+    job: AnyResults,
+    other_cpu_percent: float | None = None,
+    later: LaterEpochs | None = None,
+) -> Diagnosis:
+    """Put everything together and judge it.
+
+    Args:
+        source: What was analyzed.
+        axis: The traces.
+        job: What the job noted.
+        other_cpu_percent: What other processes took meanwhile; see ``Results``.
+        later: Its later epochs, where they are to be judged by themselves.
+    """
+    traces = _merge_seen(source, axis, axis.parts, Scope.ALL)
+    results = Results(
+        source=source,
+        origin_epoch_ns=axis.origin_epoch_ns,
+        other_cpu_percent=other_cpu_percent,
+        **traces,
+        **(job | _stand_ins(job, traces)),
+    )
+    found = {field.name: getattr(results, field.name) for field in fields(results)}
+    if later is not None:
+        ran = put_in(results, later)
+        behind = _merge_seen(source, axis, windows_after(axis.parts, later.start_ns), Scope.LATER_EPOCHS)
+        verdict = reach_verdict(replace(ran, **behind), later.first)
+        if verdict.verdict_class is not VerdictClass.UNKNOWN:
+            return Diagnosis(**found, findings=find_all_findings(ran), verdict=verdict, later_epochs=later)
+    return Diagnosis(**found, findings=find_all_findings(results), verdict=reach_verdict(results))
+
+
+def _merge_seen(source: Source, axis: Axis, parts: Sequence[TraceParts], scope: Scope) -> AnyResults:
+    """Merge captures; host compute does not stand for an accelerator whose work was not recorded."""
+    found = merge_parts(axis, parts, scope)
+    return found | {"idle_gaps": Unavailable(why_no_device(source))} if source.unseen_device else found
+
+
+def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:
+    """Return the captures whose steps all lie after some moment; the first one's middle decides.
+
+    Step numbers would not do: markers need not count as the job does, and a rhythm of waits has no numbers.
+    """
+    return [part for part in parts if part.steps is not None and _first_middle(part.steps) >= start_ns]
+
+
+def _first_middle(steps: Steps) -> float:
+    return float(tables.intervals(steps.table).mean(axis=1).min())
+
+
+def _stand_ins(job: AnyResults, traces: AnyResults) -> AnyResults:
+    """Return what the traces give for analyses about which the job noted nothing."""
+    return {
+        name: attempt(partial(one.of_results, Found(traces)))
+        for name, one in analyses().items()
+        if one.of_results is not None and one.per_job is not None and isinstance(job[name], Unavailable)
+    }
+
+
+def _add_salvage(losses: list[Salvage]) -> Salvage | None:
+    if not losses:
+        return None
+    more = f" {len(losses) - 1} more files are damaged too." if len(losses) > 1 else ""
+    return Salvage(
+        bytes_lost=sum(loss.bytes_lost for loss in losses),
+        events_kept=sum(loss.events_kept for loss in losses),
+        reason=losses[0].reason + more,
+    )

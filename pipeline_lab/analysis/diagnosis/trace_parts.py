@@ -1,0 +1,217 @@
+"""One trace becomes its parts: what each analysis of traces says about it, on its own axis.
+
+Which analyses there are, and what each needs, is declared by them; see `declaration`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.declaration import Found, PerTrace, TraceView, attempt
+from pipeline_lab.analysis.diagnosis.inputs import Progress
+from pipeline_lab.analysis.machine.allocators import Allocators
+from pipeline_lab.analysis.results import analyses
+from pipeline_lab.analysis.sampling.file_reads import FileReads, count_reads
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.record import EMULATED_PLANE
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
+from pipeline_lab.trace.parallel import beside
+from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.sources import TraceFile
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+AnyResults = dict[str, Any]
+"""Results, or why they are missing, by their names in ``Results``."""
+
+READS = "reads"
+"""Name of what the traces say about file readers, which is merged as the results are."""
+_DEVICE_MEMORY = re.compile(r"[GT]PU_\d|gpu_async_\d")
+"""Allocators of a device: ``GPU_0_bfc``, with cudaMallocAsync ``gpu_async_0``. (``gpu_host_bfc`` is memory of the host.)"""
+
+
+@dataclass(frozen=True, eq=False)
+class TraceParts:
+    """One trace, analyzed; times are still its own.
+
+    Attributes:
+        name: Of the file, to put parts without a time in order.
+        start_ns, end_ns: Its window on its own axis.
+        is_emulated: Its device is the emulated accelerator.
+        unseen_device: The job used an accelerator of whose work it holds nothing.
+        has_device: It holds the work of an accelerator.
+        errors, warnings: Of the profiler.
+        found: What each analysis of traces says.
+        reads: What it says about file readers.
+    """
+
+    name: str
+    host: str
+    window: str
+    origin_epoch_ns: int | None
+    start_ns: int
+    end_ns: int
+    size_bytes: int
+    events: int
+    salvage: Salvage | None
+    unseen_device: bool
+    is_emulated: bool
+    found: AnyResults
+    reads: FileReads
+    has_device: bool = False
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def say(self, name: str) -> Any:
+        """Return what it says, or why it says nothing."""
+        return self.reads if name == READS else self.found[name]
+
+    @property
+    def steps(self) -> Steps | None:
+        steps = self.found["steps"]
+        return steps if isinstance(steps, Steps) else None
+
+    def place(self, window: int, shift_ns: int) -> "TraceParts":
+        """Return the parts on the common axis, as those of that window."""
+        placed = {
+            name: result if isinstance(result, Unavailable) else tables.place(result, window, shift_ns)
+            for name, result in self.found.items()
+        }
+        return replace(self, start_ns=self.start_ns + shift_ns, end_ns=self.end_ns + shift_ns, found=placed)
+
+
+_LONG = ("tf_data",)
+"""What takes as long as all others together."""
+WORTH_A_CORE = 200_000
+"""Events of a trace whose analyses run on two cores."""
+
+
+def analyze_trace(trace: Trace) -> TraceParts:
+    """Run every analysis that looks at traces on one of them."""
+    activity, found = Activity(trace), AnyResults()
+    view, work = TraceView(activity, Found(found)), dict(per_trace())
+
+    def analyze(names: Iterable[str]) -> None:
+        for name in names:
+            found[name] = attempt(partial(work[name].analyze, view))
+
+    def analyze_others() -> FileReads:
+        analyze(name for name in work if name not in ("steps", *_LONG))
+        reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
+        activity.forget_kinds()
+        return reads
+
+    analyze(["steps"])
+    steps = found["steps"]
+    if trace.event_count < WORTH_A_CORE:
+        analyze(_LONG)
+        reads = analyze_others()
+    else:  # what they share was made for the steps
+        _, reads = beside(partial(analyze, _LONG), analyze_others)
+    start_ns, end_ns = activity.extent
+    return TraceParts(
+        name=str(trace.path),
+        host=trace.host,
+        window=trace.window,
+        origin_epoch_ns=trace.origin_epoch_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        size_bytes=trace.size_bytes,
+        events=trace.event_count,
+        salvage=trace.salvage,
+        is_emulated=trace.plane(EMULATED_PLANE) is not None,
+        unseen_device=_uses_unseen_device(activity, found["allocators"]),
+        found={name: found[name] for name in work},
+        reads=reads,
+        has_device=activity.has_devices,
+        errors=trace.errors,
+        warnings=trace.warnings,
+    )
+
+
+def read_stored(profile: DerivedProfile) -> TraceParts:
+    """Turn what TensorFlow 2.2 to 2.8 stored beside a trace that is gone into parts; its steps have no times."""
+    return TraceParts(
+        name=str(profile.path),
+        host=profile.host,
+        window="",
+        origin_epoch_ns=None,
+        start_ns=0,
+        end_ns=int(profile.steps.total_ns.sum()),
+        size_bytes=profile.path.stat().st_size if profile.path.exists() else 0,
+        events=0,
+        salvage=None,
+        unseen_device=False,
+        is_emulated=False,
+        found={name: _stored(analysis, profile) for name, analysis in per_trace()},
+        reads=FileReads({}, {}),
+    )
+
+
+def _stored(analysis: PerTrace[Any], profile: DerivedProfile) -> object:
+    stored = analysis.stored
+    return stored if isinstance(stored, Unavailable) else attempt(lambda: stored(profile))
+
+
+def per_trace() -> Iterator[tuple[str, PerTrace[Any]]]:
+    return ((name, one.per_trace) for name, one in analyses().items() if one.per_trace is not None)
+
+
+def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable) -> bool:
+    """Say whether an accelerator was handed work, or its memory was, while nothing of its work was recorded."""
+    if activity.has_unseen_work:
+        return True
+    if activity.has_devices or activity.is_unfinished or isinstance(allocators, Unavailable):
+        return False
+    return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
+
+
+class TraceExecutor(Protocol):
+    """Does a task for every item and yields the item's place with its result, in whatever order they end."""
+
+    def __call__(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]: ...
+
+
+def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+    """Do the tasks here, one after another: one trace in memory at a time."""
+    for place, item in enumerate(items):
+        yield place, task(item)
+
+
+def analyze_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
+    """Return what one file says, as a rule of one session, or why it cannot be read."""
+    try:
+        return tuple(map(analyze_trace, file.read().by_session()))
+    except TraceReadError as error:
+        return Unavailable(str(error))
+
+
+def analyze_files(
+    files: Sequence[TraceFile], names: Sequence[str], progress: Progress | None = None, spread: TraceExecutor = in_turn
+) -> list[tuple[TraceParts, ...] | Unavailable]:
+    """Return what each file says, in the order of the files.
+
+    Args:
+        files: To analyze.
+        names: What the progress calls them.
+        progress: Told how many are done, how many there are, and the name of one that is not.
+        spread: Who does it.
+    """
+    found: dict[int, tuple[TraceParts, ...] | Unavailable] = {}
+    waiting = dict(enumerate(names))
+
+    def tell() -> None:
+        if progress and waiting:
+            progress(len(found), len(files), next(iter(waiting.values())))
+
+    tell()
+    for place, parts in spread(analyze_file, files):
+        found[place] = parts
+        del waiting[place]
+        tell()
+    return [found[place] for place in range(len(files))]
