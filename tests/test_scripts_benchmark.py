@@ -67,9 +67,23 @@ def test_a_change_gains_what_it_does_apart_from_the_ends_of_iterators() -> None:
     truth = find_truth(entry, measured)
     assert truth.step_ms == 110.0
     assert truth.spread_percent == 0.0
-    assert truth.gains_percent["prefetch"] == pytest.approx(100 * 45.5 / 110)
-    assert truth.intervals_percent["prefetch"] == pytest.approx((100 * 41 / 110, 100 * 50 / 110))
+    assert truth.gains_percent["prefetch"] == pytest.approx(45.5)
+    assert truth.intervals_percent["prefetch"] == pytest.approx((41.0, 50.0))
     assert truth.intervals_percent[ONE_ITERATOR] == pytest.approx((0.0, 100 * 20 / 110))
+
+
+def test_whether_ends_of_iterators_sleep_is_a_runs_own() -> None:
+    """100 ms without; a run of 125 lost a fifth to them, so that a change of 40 % is one of 32, and the class may be theirs."""
+    entry = next(one for one in ENTRIES if one.name == "keras-pointnet")
+    truth = find_truth(entry, times(97, 10, 60))
+    slept = truth.of_run(125.0, 20.0)
+    assert slept.gains_percent == pytest.approx({"prefetch": 32.0, ONE_ITERATOR: 20.0})
+    assert truth.of_run(110.0, 20.0).gains_percent[ONE_ITERATOR] == pytest.approx(100 * 10 / 110)
+    awake = truth.of_run(100.0, 0.0)
+    assert awake.gains_percent == pytest.approx({"prefetch": 40.0, ONE_ITERATOR: 0.0})
+    sleepy = find_truth(entry, times(70, 10, 99, ends=(25, 30, 28)))
+    assert sleepy.classes == {"idle-other"}
+    assert sleepy.of_run(71.0, 0.0).classes == {"idle-other", "device-bound"}
 
 
 def test_an_answer_is_held_against_it() -> None:

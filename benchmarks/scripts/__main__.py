@@ -121,7 +121,7 @@ def _read_answer(run: Path) -> Answer:
 
     shutil.rmtree(run / "analysis", ignore_errors=True)  # judged by the rules as they are now
     diagnosis = pipeline_lab.analyze(run)
-    verdict, job = diagnosis.verdict, diagnosis.job_steps
+    verdict, job, ends = diagnosis.verdict, diagnosis.job_steps, diagnosis.iterator_ends
     return Answer(
         verdict=verdict.verdict_class.value,
         cause=verdict.cause,
@@ -134,6 +134,7 @@ def _read_answer(run: Path) -> Answer:
         ],
         run=str(run),
         step_ms=None if isinstance(job, Unavailable) else job.mean_ns / 1e6,
+        ends_percent=0.0 if isinstance(ends, Unavailable) else ends.percent,
     )
 
 

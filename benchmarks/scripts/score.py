@@ -45,8 +45,9 @@ class Truth:
 
     Attributes:
         step_ms, compute_ms, input_ms: The end-to-end step, the compute-only step, and the dataset alone, per step.
+        steady_ms: The step apart from the ends of iterators.
         spread_percent: Difference of two measurements of the unchanged script.
-        gains_percent: Of each change: how much shorter a step becomes, apart from the ends of iterators.
+        gains_percent: Of each change: how much shorter that step becomes; what the ends take, of the whole step.
         intervals_percent: Between what bounds its measurements lie.
         classes: Verdicts that are right.
         steady_classes: Those of a run in which no end of an iterator sleeps.
@@ -55,6 +56,7 @@ class Truth:
     step_ms: float
     compute_ms: float
     input_ms: float
+    steady_ms: float
     spread_percent: float
     gains_percent: dict[str, float]
     intervals_percent: dict[str, tuple[float, float]]
@@ -69,19 +71,24 @@ class Truth:
             return None
         return found
 
-    def of_run(self, step_ms: float | None) -> "Truth":
-        """Return what is true of a run whose step took that long: whether ends of iterators sleep is chance, and a run's own."""
-        ends_percent = self.gains_percent[ONE_ITERATOR]
-        steady_ms = self.step_ms * (1.0 - ends_percent / 100.0)
+    def of_run(self, step_ms: float | None, ends_percent: float) -> "Truth":
+        """Return what is true of a run: whether ends of iterators sleep is chance, and a run's own.
+
+        Args:
+            step_ms: Its mean step; None where it was not timed.
+            ends_percent: What it saw its iterators' ends take. To save it is right as far as the script is faster without.
+        """
         if step_ms is None:
             return self
-        gains, intervals = dict(self.gains_percent), dict(self.intervals_percent)
-        low, high = intervals[ONE_ITERATOR]
-        intervals[ONE_ITERATOR] = low, max(high, 100.0 * (1.0 - steady_ms / step_ms))
-        if step_ms > (steady_ms + self.step_ms) / 2:
-            return replace(self, intervals_percent=intervals)
-        gains[ONE_ITERATOR] = 0.0
-        classes = self.classes | self.steady_classes
+        slower_percent = 100.0 * max(0.0, 1.0 - self.steady_ms / step_ms)
+        ended_percent = min(ends_percent, slower_percent)
+        left = 1.0 - ends_percent / 100.0
+        gains = {name: gain * left for name, gain in self.gains_percent.items()} | {ONE_ITERATOR: ended_percent}
+        low, high = self.intervals_percent[ONE_ITERATOR]
+        intervals = {name: (low * left, high * left) for name, (low, high) in self.intervals_percent.items()}
+        intervals[ONE_ITERATOR] = min(low, ended_percent), max(high, slower_percent)
+        slept = ended_percent >= self.gains_percent[ONE_ITERATOR] / 2
+        classes = self.classes if slept else self.classes | self.steady_classes
         return replace(self, gains_percent=gains, intervals_percent=intervals, classes=classes)
 
 
@@ -94,9 +101,8 @@ def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
     intervals: dict[str, tuple[float, float]] = {}
     for name, found in measured["changes_ms"].items():
         changed_ms = _without(found, measured["change_ends_ms"][name])
-        gains[name] = 100.0 * (mean_ms - sum(changed_ms) / len(changed_ms)) / step_ms
-        differences = [was - now for was in own_ms for now in changed_ms]
-        intervals[name] = (100.0 * min(differences) / step_ms, 100.0 * max(differences) / step_ms)
+        gains[name] = 100.0 * (1.0 - sum(changed_ms) / len(changed_ms) / mean_ms)
+        intervals[name] = _gain(max(changed_ms), min(own_ms)), _gain(min(changed_ms), max(own_ms))
     kinds = {change.name: change.kind for change in entry.changes}
     compute_ms = sum(measured["compute_ms"]) / len(measured["compute_ms"])
     input_ms = measured["input_ms"]
@@ -109,10 +115,14 @@ def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
         classes |= {"idle-other"}
     if min(ends_ms) >= LARGE_PERCENT / 100.0 * step_ms:
         classes -= DEVICE
-    spread_percent = 100.0 * (max(own_ms) - min(own_ms)) / step_ms
+    spread_percent = 100.0 * (max(own_ms) - min(own_ms)) / mean_ms
     if classes == SHARED and 100.0 * (1.0 - compute_ms / min(own_ms)) < LARGE_PERCENT:  # as it was written once
         classes |= DEVICE
-    return Truth(step_ms, compute_ms, input_ms, spread_percent, gains, intervals, classes, steady)
+    return Truth(step_ms, compute_ms, input_ms, mean_ms, spread_percent, gains, intervals, classes, steady)
+
+
+def _gain(now_ms: float, was_ms: float) -> float:
+    return 100.0 * (1.0 - now_ms / was_ms)
 
 
 def _without(times_ms: list[float], ends_ms: list[float]) -> list[float]:
@@ -155,6 +165,8 @@ class Answer:
         places: Lines of the script that the verdict names.
         suggestions: Change and predicted gain in percent, None where there is none, in their order.
         run: Path of the run.
+        step_ms: Its mean step; None where it was not timed.
+        ends_percent: What the ends of its iterators took of its steps.
     """
 
     verdict: str
@@ -165,6 +177,7 @@ class Answer:
     suggestions: list[tuple[str, float | None]]
     run: str
     step_ms: float | None = None
+    ends_percent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -209,7 +222,7 @@ def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
         text: Of the script as it ran.
     """
     kinds = {change.name: change.kind for change in entry.changes} | {ONE_ITERATOR: "repeat"}
-    truth = truth.of_run(answer.step_ms)
+    truth = truth.of_run(answer.step_ms, answer.ends_percent)
     best = truth.best
     rank, predicted = None, None
     if best is not None:

@@ -29,11 +29,42 @@ def lay_out(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assumed) -> 
     terms += _order(run, stages)
     serial_ns *= factor
     name = TURNS if serial_ns > TURNS_SHARE * run.ceiling_ns else STEP
-    terms.append(Term(name, run.ceiling_ns + serial_ns))
+    terms.append(Term(name, run.ceiling_ns + run.slowing * _processor_ns(run, stages) + serial_ns))
     if run.step_cpu_ns is not None:
-        cpu_ns = run.step_cpu_ns + run.cpu_share * sum(stage.work_ns for stage in stages)
+        cpu_ns = run.step_cpu_ns + _processor_ns(run, stages)
         terms.append(Term(PROCESSOR, run.cpu_factor * cpu_ns / run.free_cores(assumed.other_cores)))
     return sorted(terms, key=lambda term: -term.time_ns)
+
+
+def _processor_ns(run: ScriptRun, stages: Sequence[ScriptStage]) -> float:
+    return run.cpu_share * sum(stage.work_ns for stage in stages)
+
+
+def share_cores(run: ScriptRun) -> ScriptRun:
+    """Tell what the pipeline adds to a step that computes on the same cores from what the step takes alone.
+
+    Where the step needs the core that the pipeline is on, it waits for as long as the pipeline computes: the more often, the
+    more cores are at work on average, of which the step keeps one at work at least. What the pipeline did while the step waited
+    for it slowed nothing down. Published scripts that were timed with a held batch (``benchmarks.scripts``) lost half to twice
+    as much; ``watch --calibrate`` measures it.
+    """
+    if run.cores_used is None:
+        return run
+    made_ns = _processor_ns(run, _within_epochs(run, run.stages))
+    beside_ns = max(0.0, made_ns - run.cores * max(0.0, run.steady_ns - run.ceiling_ns))
+    if not beside_ns:
+        return run
+    free = run.free_cores(run.other_cores)
+    share = min(1.0, max(0.0, (run.cores_used - 1.0) / (free - 1.0))) if free > 1.0 else 1.0
+    added_ns = min(share * beside_ns, run.ceiling_ns / 2)
+    return replace(run, ceiling_ns=run.ceiling_ns - added_ns, slowing=added_ns / made_ns)
+
+
+def slow_down(run: ScriptRun, times: float) -> ScriptRun:
+    """Return a script to whose step the pipeline adds so many times what it is taken to add; the step as it is stays."""
+    added_ns = run.slowing * _processor_ns(run, _within_epochs(run, run.stages))
+    times = min(times, 1.0 + run.ceiling_ns / 2 / added_ns) if added_ns else 1.0
+    return replace(run, ceiling_ns=run.ceiling_ns + (1.0 - times) * added_ns, slowing=times * run.slowing)
 
 
 def starting_ns(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assumed) -> float:

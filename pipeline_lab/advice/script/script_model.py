@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline_lab.advice.script.script_edits import NOT_MEASURED, Assumed, Stages, apply_edit, has_no_room
-from pipeline_lab.advice.script.script_layout import EPOCHS, lay_out, starting_ns
+from pipeline_lab.advice.script.script_layout import EPOCHS, lay_out, share_cores, slow_down, starting_ns
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term
@@ -30,6 +30,8 @@ LEAST_ERROR_PERCENT = 2.0
 MOST_PERCENT = 99.9
 CAUTIOUS, HOPEFUL = 0.3, 4.0
 """How much less or more than usual a call may take beside its work: few ops, or a hundred of them."""
+LESS, MORE = 0.5, 1.5
+"""Times what the pipeline is taken to add to a step on the same cores, which it may add as well."""
 MOST_UNEXPLAINED_WAIT = 4.0
 """The same bound as ``MOST_UNEXPLAINED`` for a script that was seen to wait for its input: then it is the pipeline that takes so long,
 whatever its parts say (threads that wait for a core or for Python's lock are not in their times)."""
@@ -68,10 +70,11 @@ class ScriptPrediction:
 
 def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
     """Put what the model does not explain of the script on the term that binds, so that it gives the script's own step."""
+    run = share_cores(run)
     terms, steady_ns = lay_out(run, run.stages, Assumed(run.other_cores)), run.steady_ns
     found_ns, binding = terms[0].time_ns, terms[0].name
-    if binding == STEP and run.ceiling_ns >= (1.0 - WAITED_SHARE) * steady_ns:
-        return replace(run, ceiling_ns=steady_ns)
+    if binding == STEP and found_ns >= (1.0 - WAITED_SHARE) * steady_ns:
+        return replace(run, ceiling_ns=max(LEAST_NS, run.ceiling_ns + steady_ns - found_ns))
     factor = steady_ns / found_ns
     if binding == TURNS:
         factor = (steady_ns - run.ceiling_ns) / (found_ns - run.ceiling_ns)
@@ -200,12 +203,11 @@ def _predict(
         if isinstance(stages, Unavailable):
             return stages
         outcomes.append(_outcome(changed, stages, assumed))
-    if run.ceiling_range_ns is not None:  # how much of the step the pipeline slows down is not known
-        least_ns, most_ns = run.ceiling_range_ns
-        for place, ceiling_ns in ((0, most_ns), (1, least_ns)):
+    if run.slowing:  # by how much the pipeline slows the step down is known roughly
+        for place, times in ((0, LESS), (1, MORE)):
             made = make(run.stages, views[place])
             assert not isinstance(made, Unavailable)
-            outcomes[place] = _outcome(replace(changed, ceiling_ns=ceiling_ns), made, views[place])
+            outcomes[place] = _outcome(slow_down(changed, times), made, views[place])
     low, high, _, likely = (100.0 * (1.0 - outcome.step_ns / run.step_ns) for outcome in outcomes)
     own_quiet_ns = _outcome(run, run.stages, Assumed(0.0)).step_ns
     gained = min(

@@ -9,7 +9,6 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
 
@@ -31,7 +30,6 @@ class ScriptRun:
         stages: Of the pipeline that was trained on, each after the one that takes its elements.
         step_ns: End-to-end step.
         ceiling_ns: The step if its input were free.
-        ceiling_range_ns: What it may be, where the pipeline works beside the step on full cores; None where it is known better.
         cores: That the job may use.
         pool_threads: That run functions.
         other_cores: That others kept busy.
@@ -50,6 +48,8 @@ class ScriptRun:
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
         starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
+        cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
+        slowing: What each ns of processor time of the pipeline lengthens the step by, 0 to 1.
     """
 
     recipe: Recipe
@@ -67,12 +67,13 @@ class ScriptRun:
     is_calibrated: bool = False
     busy_ns: float | None = None
     between_ns: tuple[float, float] | None = None
-    ceiling_range_ns: tuple[float, float] | None = None
     python_computes: bool = False
     order_stall: int | None = None
     memory_bytes: float | None = None
     epoch_batches: float | None = None
     starting_ns: float = 0.0
+    cores_used: float | None = None
+    slowing: float = 0.0
 
     @property
     def steady_ns(self) -> float:
@@ -114,24 +115,11 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
     most_cpu_ns = cores * ceiling_ns  # beyond that, it is the pipeline's, though its stages do not tell
     step_cpu_ns = None if cpu_ns is None else min(most_cpu_ns, max(0.0, cpu_ns - share * work_ns))
-    ceiling_range_ns = None
-    is_estimated = isinstance(calibration, Unavailable) and step_cpu_ns is not None
-    if is_estimated and _shares_cores(results, cpu_ns or 0.0, step_ns):
-        left_ns = (
-            step_ns * (step_cpu_ns or 0.0) / (cpu_ns or 1.0)
-        )  # what full cores would take without the pipeline's part
-        beside_ns = max(
-            0.0, share * work_ns - cores * max(0.0, step_ns - ceiling_ns)
-        )  # what it did while the step waited took nothing
-        least_ns = min(ceiling_ns, max(left_ns, ceiling_ns - beside_ns / cores))
-        ceiling_range_ns = (max(1.0, least_ns), max(1.0, ceiling_ns))
-        ceiling_ns = (least_ns + ceiling_ns) / 2  # a step that leaves cores idle at times loses less than all of it
     return ScriptRun(
         recipe=recipe,
         stages=stages,
         step_ns=step_ns,
         ceiling_ns=max(1.0, ceiling_ns),
-        ceiling_range_ns=ceiling_range_ns,
         cores=cores,
         pool_threads=pool_threads,
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
@@ -146,6 +134,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
+        cores_used=_shared_cores(results),
     )
 
 
@@ -191,12 +180,13 @@ def _between_ns(results: Diagnosis, step_ns: float) -> tuple[float, float] | Non
     return python_ns, python_ns + dispatch_ns
 
 
-def _shares_cores(results: Diagnosis, cpu_ns: float, step_ns: float) -> bool:
-    """Say whether the step computes on the cores that the pipeline uses too, and these are full: then it takes longer than alone."""
+def _shared_cores(results: Diagnosis) -> float | None:
     breakdown, load = results.step_breakdown, results.job_load
-    if isinstance(breakdown, Unavailable) or isinstance(load, Unavailable) or breakdown.device_compute_ns:
-        return False
-    return cpu_ns + load.other_cores * step_ns >= CPU_FULL_SHARE * load.cores * step_ns
+    has_device = results.source.unseen_device or (
+        not isinstance(breakdown, Unavailable) and breakdown.device_compute_ns > 0
+    )
+    is_timed = not isinstance(results.calibration, Unavailable)
+    return None if has_device or is_timed or isinstance(load, Unavailable) else load.cores_used
 
 
 def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:
@@ -224,10 +214,7 @@ def _mean_ns(job: JobSteps) -> float:
 def _waiting_share(results: Diagnosis) -> float:
     """Return the share of the step that passes waiting for input, as the verdict has it."""
     verdict, job = results.verdict, results.job_steps
-    if (
-        verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION)
-        and verdict.lost_percent is not None
-    ):
+    if verdict.verdict_class is VerdictClass.INPUT_BOUND and verdict.lost_percent is not None:
         return min(1.0, verdict.lost_percent / 100.0)
     if not isinstance(job, Unavailable) and job.wait_percent is not None:
         return min(1.0, job.wait_percent / 100.0)

@@ -113,17 +113,17 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     changes = [change for change in _that_fit(case) if change.rewrite not in counted]
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
+    own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
         fixes.insert(0, busy)
     helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in fixes)
     is_rewrite = case.cause in (InputCause.PYTHON_BOUND, None) or (case.cause is InputCause.CPU_BOUND and not helps)
-    head = [*words, *fixes] if is_rewrite or not fixes else fixes
+    head = [*own, *fixes] if is_rewrite or not fixes else fixes
     if case.cause is InputCause.EPOCH_START:  # what to shuffle, and when, is no rewrite
-        head = [*fixes, *words]
+        head = [*fixes, *own]
     taken = {one.change for one in head}
-    others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
-    others.sort(key=lambda pair: -pair[0])
-    rest = [suggestion for _, suggestion in others]
+    worth = [found for change in changes if (found := _worth(case, change)) and found.change not in taken]
+    rest = sorted([*others, *worth], key=lambda each: -_rank(each))
     if case.verdict.verdict_class is VerdictClass.HOST_CONTENTION:  # what to take off the cores is said by a line first
         ordered = [*rest, *head]
     elif case.cause is None:
@@ -191,6 +191,7 @@ def _gains(suggestion: Suggestion, percent: float) -> bool:
 CORE_CAUSES = (InputCause.UNDER_PARALLEL, InputCause.CPU_BOUND, InputCause.POOL_BOUND)
 """Causes that full cores look like."""
 QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
+SHARED = "The pipeline works on the cores that the training step needs."
 FULL_CORES = 0.5
 """Part of the cores that other programs take at least where they are what holds the input up."""
 
@@ -264,14 +265,15 @@ def _fewest(run: ScriptRun, edits: Callable[[int], Sequence[Edit]]) -> int | Non
     return next((count for count, step_ns in steps.items() if AS_FAST * step_ns <= min(steps.values())), None)
 
 
-def _worth(case: ScriptCase, change: Change) -> tuple[float, Suggestion] | None:
-    """Return a change that is worth its risk, with its rank; None where it is not, or nobody can tell."""
+def _worth(case: ScriptCase, change: Change) -> Suggestion | None:
+    """Return a change that gains enough to be worth trying; None where it does not, or nobody can tell."""
     if isinstance(case.run, Unavailable) or change.effect is Effect.CONTENT:
         return None
     found = predict_change(case.run, change.edits)
     if isinstance(found, Unavailable) or found.gain_percent < LEAST_GAIN_PERCENT:
         return None
-    return found.gain_percent / WEIGHTS[change.risk], word_change(case, change, "")
+    is_shared = case.cause is None and case.run.slowing > 0.0
+    return word_change(case, change, SHARED if is_shared else "")
 
 
 def word_change(case: ScriptCase, change: Change, why: str, *, pool_threads: int | None = None) -> Suggestion:

@@ -49,11 +49,25 @@ def test_what_other_programs_take_caps_the_gain_here_but_not_on_a_quiet_machine(
     assert found.quiet_percent == pytest.approx(70.0)  # 24 ms on four
 
 
-def test_what_the_step_loses_on_shared_cores_is_a_range():
-    """The step alone takes between 5 and 9 ms, so free input saves 55 to 75 % of 20."""
-    found = predicted(script(ceiling_ms=7.0, ceiling_range_ns=(5e6, 9e6)), Insert(2, "cache"))
-    assert found.gain_percent == 65.0
-    assert found.low_percent < 55.0 < 75.0 < found.high_percent
+def test_what_the_pipeline_takes_from_a_step_on_the_same_cores_is_told_by_how_many_are_at_work():
+    """With 1.5 of two cores at work, half of the map's 4 ms of processor time come on top of a step of 8."""
+    run = script(
+        stages=stages(0.4),
+        step_ms=10.0,
+        ceiling_ms=10.0,
+        cores=2.0,
+        pool_threads=2,
+        cpu_share=1.0,
+        is_calibrated=False,
+        cores_used=1.5,
+    )
+    found = predicted(run, Insert(2, "cache"))
+    assert found.gain_percent == pytest.approx(20.0, abs=0.1)
+    assert (found.low_percent, found.high_percent) == pytest.approx(
+        (8.4, 31.6), abs=0.1
+    )  # half, and half as much again
+    assert predicted(replace(run, cores_used=1.0), Insert(2, "cache")).gain_percent == 0.0  # on the other core
+    assert predicted(replace(run, cores_used=None), Insert(2, "cache")).gain_percent == 0.0
 
 
 def test_python_that_computes_may_hold_its_lock_or_not():
