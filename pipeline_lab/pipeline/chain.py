@@ -9,6 +9,10 @@ from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 
 _MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
 """Calls that a cache of the whole data cannot follow."""
+_OF_ITS_INPUT = frozenset(
+    {"MapDataset", "ParallelMapDataset", "FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDataset"}
+)
+"""Datasets that a library's function makes without a method, as ``make_csv_dataset`` does; their functions tell whether they are pure."""
 OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 """Operations of which only the proof tells whether they give the same each time."""
 
@@ -70,7 +74,8 @@ class Chain:
         """Say what may make the elements of a call others in each epoch; None where something certainly does, or they do not end."""
         found: set[Doubt] = set()
         for each in self.upstream(call):
-            if not each.is_understood or each.method in _MIXED or any(op not in OF_PYTHON for op in each.stateful):
+            is_known = each.is_understood or (not each.is_direct and each.method in _OF_ITS_INPUT)
+            if not is_known or each.method in _MIXED or any(op not in OF_PYTHON for op in each.stateful):
                 return None
             if each.is_direct and each.method in ("shuffle", "repeat"):  # a cache belongs before them
                 return None

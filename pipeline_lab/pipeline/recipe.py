@@ -101,7 +101,7 @@ class DatasetCall:
         nodes: Names of its datasets in traces and graphs.
         python: Python that it runs.
         stateful: Kinds of operations in its functions that give something else each time, or keep a state: ``RandomUniform``,
-            ``AssignAddVariableOp``; with ``(seeded)`` where the user or the script has set a seed.
+            ``AssignAddVariableOp``; with ``(seeded)`` where the user or the script has set a seed; ``unseen`` where nobody looked.
     """
 
     number: int

@@ -148,6 +148,28 @@ def test_what_a_library_made_is_cached_where_the_script_takes_it(after: str) -> 
     assert not [each for each in find_changes(recipe) if each.rewrite == "cache"]
 
 
+@pytest.mark.parametrize(
+    ("known", "keys"),
+    [
+        ({}, {"cache-shuffled"}),
+        ({"stateful": ("RandomUniform",)}, set()),
+        ({"method": "GeneratorDataset"}, set()),
+        ({"is_direct": True}, set()),
+    ],
+    ids=["pure", "random", "of another kind", "the script's own"],
+)
+def test_what_a_library_made_without_a_method_is_cached_where_its_functions_are_pure(
+    known: dict[str, Any], keys: set[str]
+) -> None:
+    """As ``make_csv_dataset`` does: of its map and interleave only the classes are known."""
+    _, recipe = recipe_of(".range(8).map(f).shuffle(4).batch(2).map(g)")
+    source, mapped, *between, last = recipe.calls
+    unnamed = replace(mapped, **(INSIDE | {"method": "MapDataset", "is_understood": False, "arguments": {}} | known))
+    inside = [replace(call, **INSIDE) for call in (source, *between)]
+    recipe = replace(recipe, calls=(inside[0], unnamed, *inside[1:], last))
+    assert {each.rewrite for each in find_changes(recipe) if each.rewrite.startswith("cache")} == keys
+
+
 @pytest.mark.parametrize(("passes", "keys"), [(1, set()), (3, {"cache-python"})])
 def test_what_python_makes_is_cached_at_ones_own_risk_once_it_was_seen_to_end(passes: int, keys: set[str]) -> None:
     text, recipe = recipe_of(".from_generator(g).shuffle(8).batch(2)", from_generator={"stateful": ("PyFunc",)})

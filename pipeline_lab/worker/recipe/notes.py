@@ -143,12 +143,17 @@ class Note:
         return type(None), ()  # a copy in another process has none
 
 
+UNSEEN = "unseen"
+"""Stands for the operations of a dataset's functions that nobody looked at."""
+
+
 def note_of(dataset: Any) -> Note:
     """Return the note of a dataset; a new one with its class alone where nothing was noted."""
     found = vars(dataset).get(NOTE)
     if isinstance(found, Note):
         return found
     note = Note(type(dataset).__name__.strip("_"), None, is_understood=False)
+    note.stateful = (UNSEEN,)
     note.inputs = [note_of(each) for each in dataset._inputs()]
     note.hang_on(dataset)
     return note

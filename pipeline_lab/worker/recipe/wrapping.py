@@ -185,6 +185,7 @@ def _creation(function: Callable[..., None]) -> Callable[..., None]:
                 )
                 note.inputs = [note_of(each) for each in self._inputs()]
                 note.nodes, stack.nodes = stack.nodes, []
+                note.stateful = stateful_operations(self)
                 note.hang_on(self)
 
     create.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
