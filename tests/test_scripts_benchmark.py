@@ -83,6 +83,7 @@ def test_whether_ends_of_iterators_sleep_is_a_runs_own() -> None:
     assert awake.gains_percent == pytest.approx({"prefetch": 40.0, ONE_ITERATOR: 0.0})
     sleepy = find_truth(entry, times(70, 10, 99, ends=(25, 30, 28)))
     assert sleepy.classes == {"idle-other"}
+    assert slept.classes == {"device-bound", "idle-other"}
     assert sleepy.of_run(71.0, 0.0).classes == {"idle-other", "device-bound"}
 
 

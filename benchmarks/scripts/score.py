@@ -89,6 +89,8 @@ class Truth:
         intervals[ONE_ITERATOR] = min(low, ended_percent), max(high, slower_percent)
         slept = ended_percent >= self.gains_percent[ONE_ITERATOR] / 2
         classes = self.classes if slept else self.classes | self.steady_classes
+        if ended_percent >= SMALL_PERCENT:
+            classes |= {"idle-other"}
         return replace(self, gains_percent=gains, intervals_percent=intervals, classes=classes)
 
 

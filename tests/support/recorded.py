@@ -17,7 +17,7 @@ ENVIRONMENT = {"host": "trainer", "cpu": "Example CPU", "cores": 2.0, "device": 
 def job_steps(factor: float = 1.0, steps: int = 200, noise: float = 0.0, seed: int = 0) -> JobSteps:
     """Build steps that take ``factor`` times 50 ms, with independent relative noise."""
     job = results.job_steps(steps)
-    scatter = np.exp(noise * np.random.default_rng(seed).standard_normal(steps))
+    scatter = np.round(np.exp(noise * np.random.default_rng(seed).standard_normal(steps)), 9)
     table = job.table
     for name in ("step_ns", "wait_ns"):
         index = table.schema.get_field_index(name)

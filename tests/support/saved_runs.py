@@ -34,7 +34,7 @@ def make_watched_race(store: RunStore, rounds: int = 16, options: RaceOptions = 
     """Write a race of 20 ms against 16 ms per step, with an event after each round."""
     generator = np.random.default_rng(0)
     base_ms = [20.0] + [16.0] * (len(options.arms) - 1)
-    step_ms = [ms * np.exp(generator.normal(0, 0.02, rounds)) for ms in base_ms]
+    step_ms = [np.round(ms * np.exp(generator.normal(0, 0.02, rounds)), 6) for ms in base_ms]
     folder = make_race(store, *(PlantedArm([float(x) for x in each]) for each in step_ms), options=options)
     events: list[Event] = [PhaseEvent("importing"), PhaseEvent("racing")]
     events += [race_event(step_ms, number + 1, options) for number in range(rounds)]

@@ -42,4 +42,4 @@ def true_ms(options: RunOptions) -> float:
 def planted(step_ms: float, name: str, pairs: int, noise: float = 0.01) -> PlantedArm:
     """Return what an arm of a true step time shows, the same whenever it is asked."""
     wobble = np.exp(np.random.default_rng(sum(map(ord, name)) + pairs).normal(0, noise, pairs))
-    return PlantedArm([float(each) for each in step_ms * wobble])
+    return PlantedArm([round(float(each), 6) for each in step_ms * wobble])
