@@ -134,7 +134,9 @@ def _read_answer(run: Path) -> Answer:
         ],
         run=str(run),
         step_ms=None if isinstance(job, Unavailable) else job.mean_ns / 1e6,
-        ends_percent=0.0 if isinstance(ends, Unavailable) else ends.percent,
+        ends_percent=0.0
+        if isinstance(ends, Unavailable) or isinstance(job, Unavailable)
+        else 100.0 * ends.total_ns / (job.count * job.mean_ns),
     )
 
 

@@ -212,7 +212,8 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         return found
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found or _mark_the_steps(diagnosis)
-    if (eager := _eager(diagnosis)) is not None:
+    eager, waits = _eager(diagnosis), verdict.verdict_class is VerdictClass.INPUT_BOUND
+    if eager is not None and not waits:
         return (eager, *(found or _for_script(diagnosis, folder, ())))
     recommendations = find_recommendations(
         verdict.verdict_class,
@@ -223,18 +224,24 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         judged(diagnosis).calibration,
         verdict.overlap_percent,
     )
-    return (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
+    found = (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
+    return found if eager is None else _add(found, eager)
 
 
 def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add what to do about ends of iterators, whatever else holds the job back: before what gains less, and among the first two."""
+    """Add what to do about ends of iterators, whatever else holds the job back."""
     ends, advice = judged(diagnosis).iterator_ends, GapCause.ITERATOR_END.recommendation
     assert advice is not None
     if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or advice.change in {one.change for one in found}:
         return found
-    one = Suggestion(advice.change, advice.why, round(ends.percent, 1))
-    first = found[0].predicted_gain_percent if found else 0.0
-    place = 1 if isinstance(first, float) and first > ends.percent else 0
+    return _add(found, Suggestion(advice.change, advice.why, round(ends.percent, 1)))
+
+
+def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ...]:
+    """Add a suggestion that is not about the verdict's cause: behind those first ones that gain more."""
+    own, gains = one.predicted_gain_percent, [each.predicted_gain_percent for each in found]
+    is_more = [isinstance(gain, float) and (not isinstance(own, float) or gain > own) for gain in gains]
+    place = (*is_more, False).index(False)
     return (*found[:place], one, *found[place:])
 
 
@@ -273,16 +280,16 @@ def _mark_the_steps(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
 
 
 def _eager(diagnosis: Diagnosis) -> Suggestion | None:
-    """Return what to do about steps that run op by op where the job waits for these and not for input; None where they do not."""
+    """Return what to do about steps that run op by op; None where they do not."""
     ops = diagnosis.eager_ops
-    if isinstance(ops, Unavailable) or not ops.is_eager or diagnosis.verdict.verdict_class is VerdictClass.INPUT_BOUND:
+    if isinstance(ops, Unavailable) or not ops.is_eager:
         return None
     why = WITHOUT_FUNCTION.why.format(ops=format_count(ops.ops_per_step))
     breakdown = diagnosis.step_breakdown
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)
     between = 100.0 * (breakdown.python_ns + breakdown.dispatch_ns) / breakdown.total_ns
-    left_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS)
+    left_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS) + breakdown.input_wait_ns
     gain = max(between, 100.0 * (1.0 - left_ns / breakdown.total_ns))
     bounds = (round(between, 1), round(min(99.9, gain + LEAST_GAIN_PERCENT), 1))
     return Suggestion(WITHOUT_FUNCTION.change, why, round(gain, 1), gain_range_percent=bounds)

@@ -66,6 +66,8 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
 """The rewrites that fix a cause, the best first; where none applies, the cause's own words stand alone."""
 
 
+IN_MEMORY = frozenset({"cache", "cache-before-shuffle", "cache-shuffled", "cache-python"})
+"""Caches beside which one in files is another way to the same gain, which comes last."""
 COUNTED: dict[InputCause | None, tuple[str, ...]] = {
     InputCause.PYTHON_WAITS: ("parallel-python",),
     InputCause.POOL_BOUND: ("pool",),
@@ -111,6 +113,9 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     """
     counted = () if isinstance(case.run, Unavailable) else COUNTED.get(case.cause, ())
     changes = [change for change in _that_fit(case) if change.rewrite not in counted]
+    in_memory = any(change.rewrite in IN_MEMORY for change in changes)
+    instead = [change for change in changes if change.rewrite == "disk-cache" and in_memory]
+    changes = [change for change in changes if change not in instead]
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
@@ -130,7 +135,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
         ordered = sorted([*head, *rest], key=lambda each: -_rank(each))
     else:
         ordered = [*head, *rest]
-    return tuple(ordered[:MOST])
+    last = [found for change in instead if (found := _worth(case, change))]
+    return tuple([*ordered, *last][:MOST])
 
 
 def _rank(suggestion: Suggestion) -> float:
