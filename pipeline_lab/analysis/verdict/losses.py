@@ -155,18 +155,21 @@ def measure_losses(results: Results) -> Losses | None:
 
 
 def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
-    """Count the ends of iterators, of which windows see few: what all steps take beyond the recorded ones, at most that.
+    """Count the ends of iterators that windows did not see: what all steps take beyond the recorded ones, at most that.
 
     Args:
         losses: Of the recorded steps.
         results: Of the job.
         recorded_ns: Mean of the recorded steps.
     """
-    job, ends = results.job_steps, results.iterator_ends
+    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
     if isinstance(job, Unavailable) or isinstance(ends, Unavailable) or job.count < FEWEST_STEPS:
         return losses
+    seen = 0.0 if isinstance(breakdown, Unavailable) else breakdown.iterator_end_ns / max(1, breakdown.total_ns)
     ending_ns = min(ends.total_ns / job.count, job.mean_ns - recorded_ns)
-    percent = 100.0 * ending_ns / job.mean_ns
+    percent = (
+        100.0 * (ending_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
+    )  # with what was seen that makes all of it
     if percent < ENDS_PERCENT:
         return losses
     shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}

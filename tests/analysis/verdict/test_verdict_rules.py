@@ -255,6 +255,8 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     assert f"of each {format_duration(recorded_ns * 5 / 3)} step (30 %)" in verdict.sentence
     capped = judged(divided(device_compute=100), iterator_ends=most, **changes)
     assert capped.lost_percent == pytest.approx(40), "the recorded steps hold none of them"
+    seen = judged(divided(device_compute=80, iterator_end=20), iterator_ends=some, **changes)
+    assert seen.lost_percent == pytest.approx(30), "a fifth of the recorded steps is part of it"
     assert judged(divided(device_compute=100), **changes).verdict_class is VerdictClass.DEVICE_BOUND
 
 
