@@ -25,8 +25,7 @@ def lay_out(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assumed) -> 
     factor = run.pipeline_factor
     if assumed.other_cores < run.other_cores:  # what they took is what the stages' times don't explain
         factor = min(factor, 1.0)
-    terms = [*(term if term.name == PYTHON else replace(term, time_ns=term.time_ns * factor) for term in terms)]
-    terms += _order(run, stages)
+    terms = [*(replace(term, time_ns=term.time_ns * factor) for term in terms), *_order(run, stages)]
     serial_ns *= factor
     name = TURNS if serial_ns > TURNS_SHARE * run.ceiling_ns else STEP
     terms.append(Term(name, run.ceiling_ns + run.slowing * _processor_ns(run, stages) + serial_ns))
@@ -81,25 +80,24 @@ def _first_batch_ns(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assu
     first_ns = _alone_ns(run, stages, root, assumed)
     if refilled is None:
         return first_ns
-    above = [index for index, stage in enumerate(stages) if stage.parent == refilled]
-    return first_ns + _buffered_batches(run, stages[refilled]) * sum(
-        _alone_ns(run, stages, index, assumed) for index in above
-    )
+    upstream = [index for index, stage in enumerate(stages) if stage.parent == refilled]
+    filled_ns = sum(_alone_ns(run, stages, index, assumed) for index in upstream)
+    return first_ns + _buffered_batches(run, stages[refilled]) * filled_ns
 
 
 def _alone_ns(run: ScriptRun, stages: Sequence[ScriptStage], index: int, assumed: Assumed) -> float:
     """Return how long a stage and all that is upstream of it take for a batch while the step waits for them."""
     terms, serial_ns = _pipeline(run, stages, index, assumed)
-    work_ns = sum(stages[place].work_ns for place in _from(stages, index))
+    work_ns = sum(stages[place].work_ns for place in _with_upstream(stages, index))
     cpu_ns = run.cpu_share * work_ns / run.free_cores(assumed.other_cores)
     return max(serial_ns, cpu_ns, *(term.time_ns for term in terms), 0.0)
 
 
-def _from(stages: Sequence[ScriptStage], index: int) -> Iterator[int]:
+def _with_upstream(stages: Sequence[ScriptStage], index: int) -> Iterator[int]:
     yield index
     for place, stage in enumerate(stages):
         if stage.parent == index:
-            yield from _from(stages, place)
+            yield from _with_upstream(stages, place)
 
 
 def _refilled(stages: Sequence[ScriptStage]) -> int | None:
@@ -121,7 +119,7 @@ def _within_epochs(run: ScriptRun, stages: Sequence[ScriptStage]) -> Sequence[Sc
     if not run.starting_ns or refilled is None or not run.epoch_batches:
         return stages
     left = 1.0 - _buffered_batches(run, stages[refilled]) / run.epoch_batches
-    upstream = set(_from(stages, refilled)) - {refilled}
+    upstream = set(_with_upstream(stages, refilled)) - {refilled}
     return [
         replace(stage, work_ns=stage.work_ns * left) if index in upstream else stage
         for index, stage in enumerate(stages)
@@ -132,7 +130,7 @@ def _pipeline(run: ScriptRun, stages: Sequence[ScriptStage], index: int, assumed
     """Return the terms of a stage and all that is upstream of it, and what its consumer's thread runs of them."""
     terms: list[Term] = []
     serial_ns = sum(ns for _, ns in _visit(stages, index, terms))
-    below = [stages[place] for place in _from(stages, index)]
+    below = [stages[place] for place in _with_upstream(stages, index)]
     computes = 1.0 if run.python_computes else run.cpu_share
     python_ns = sum(stage.work_ns * stage.python_share for stage in below) * computes * assumed.holds_lock
     pooled_ns = sum(stage.work_ns for stage in below if stage.is_pooled)
