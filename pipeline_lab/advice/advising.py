@@ -288,9 +288,10 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
     breakdown = diagnosis.step_breakdown
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)
-    between = 100.0 * (breakdown.python_ns + breakdown.dispatch_ns) / breakdown.total_ns
-    left_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS) + breakdown.input_wait_ns
-    gain = max(between, 100.0 * (1.0 - left_ns / breakdown.total_ns))
+    between_ns = breakdown.python_ns + breakdown.dispatch_ns
+    between = 100.0 * between_ns / breakdown.total_ns
+    function_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS)
+    gain = max(between, 100.0 * (between_ns + breakdown.host_compute_ns - function_ns) / breakdown.total_ns)
     bounds = (round(between, 1), round(min(99.9, gain + LEAST_GAIN_PERCENT), 1))
     return Suggestion(WITHOUT_FUNCTION.change, why, round(gain, 1), gain_range_percent=bounds)
 

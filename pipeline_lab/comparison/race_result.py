@@ -111,7 +111,7 @@ def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, Gat
 
 def _interval(result: SequentialResult) -> str:
     high = f"{result.high:.3f}" if np.isfinite(result.high) else "∞"
-    return f"ratio {result.ratio:.3f}, {100 * (1 - result.alpha):g} % interval {result.low:.3f} to {high}"
+    return f"ratio {result.ratio:.3f}, {100 * (1 - result.alpha):.3g} % interval {result.low:.3f} to {high}"
 
 
 def _each(per: str) -> str:

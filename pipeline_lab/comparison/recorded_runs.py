@@ -219,7 +219,7 @@ def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable)
     """Say in one sentence how a candidate's step compares."""
     if isinstance(ratio, Unavailable):
         return f"{name} cannot be compared with {baseline}: {ratio.reason}"
-    interval = f"({ratio.confidence * 100:.4g} % interval {_range(ratio)})"
+    interval = f"({ratio.confidence * 100:.3g} % interval {_range(ratio)})"
     factor = max(ratio.ratio, 1 / ratio.ratio)
     if ratio.caveat or factor >= LARGE:
         way = "shorter" if ratio.ratio < 1 else "longer"

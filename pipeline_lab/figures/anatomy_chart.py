@@ -76,9 +76,14 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
             else "One recorded window"
         )
         add_windows(figure, {"": window}, title, strips_px, seen, mode)
-    named = sum(bar.showlegend is not False for bar in figure.data)
-    figure.update_layout(height=figure.layout.height + LEGEND_ROW * max(0, -(-named // 2) - USUAL_ROWS))
+    make_room_for_legend(figure)
     return figure
+
+
+def make_room_for_legend(figure: go.Figure, columns: int = 2) -> None:
+    """Lengthen a chart by the rows that its legend has on a phone, where so many names stand beside each other."""
+    named = sum(bar.showlegend is not False for bar in figure.data)
+    figure.update_layout(height=figure.layout.height + LEGEND_ROW * max(0, -(-named // columns) - USUAL_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +215,7 @@ def add_windows(
             yaxis="y2",
         )
     if _mark_cuts(figure, windows, length_ns, unit[0], mode):
-        title += ", without the time outside of steps"
+        title += f",{' ' if len(windows) == 1 else '<br>'}without the time outside of steps"
     rows_px = WINDOW_HEIGHT * len(windows)
     below = rows_px + AXIS_HEIGHT
     whole = strips_px + below

@@ -60,23 +60,23 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
 
 
 def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
-    """Draw the wait of every step of the job, profiled or not, over the time of the run."""
+    """Draw the wait of every step of the job, profiled or not, over the time of the run; steps whose waits were not timed are left out."""
     figure = new_figure("Input wait over the run", mode, "Time since the first step (s)", "Wait per step (ms)")
-    start = column(job.table, "start_ns", NS_PER_S)
-    wait = column(job.table, "wait_ns", NS_PER_MS)
+    start, wait = column(job.table, "start_ns", NS_PER_S), column(job.table, "wait_ns", NS_PER_MS)
+    known = np.isfinite(wait)
+    time, wait = (start - start[:1].sum())[known], wait[known]
     starts = group_starts(len(wait), MAX_POINTS)
-    time_s = (start - start[:1].sum())[starts]
     longest = int(np.argmax(wait)) if len(wait) else 0
     say(
         figure,
         f"A typical step waits {format_duration(np.median(wait) * NS_PER_MS)}; the longest wait is "
-        f"{format_duration(wait[longest] * NS_PER_MS)}, {format_duration((start[longest] - start[0]) * NS_PER_S)} into the run."
+        f"{format_duration(wait[longest] * NS_PER_MS)}, {format_duration(time[longest] * NS_PER_S)} into the run."
         if wait.any()
         else "No step waited for input.",
     )
     hover = "%{x:.3g} s: %{y:.3g} ms<extra></extra>"
     shown = {"name": "wait per step", "hovertemplate": hover, "showlegend": False}
-    add_medians(figure, time_s, wait, starts, color("input_wait", mode), mode, "steps", **shown)
+    add_medians(figure, time[starts], wait, starts, color("input_wait", mode), mode, "steps", **shown)
     return figure
 
 

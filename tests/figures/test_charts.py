@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
@@ -15,7 +16,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
 from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
 from pipeline_lab.figures.sampling_charts import file_shares, sampling_over_time
-from pipeline_lab.figures.stall_charts import stall_over_windows, stall_per_step, wait_distribution
+from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.figures.timeline_chart import MAX_ROWS, device_timeline
 from tests.support import results
@@ -49,6 +50,17 @@ def test_few_steps_are_dots_and_strips_to_scale():
     assert set(np.sum([bar.x for bar in parts.data], axis=0)) == {50.0}
     job = results.job_steps(12)
     assert step_time(job).data[0].mode == learning(job).data[0].mode == "markers"
+
+
+def test_steps_whose_waits_were_not_timed_are_left_out_of_them():
+    job = results.job_steps()
+    place = job.table.schema.get_field_index("wait_ns")
+    waits = job.table.column("wait_ns").to_pylist()
+    timed = pa.array([None] * 10 + waits[10:], pa.int64())
+    table = job.table.set_column(place, job.table.schema.field("wait_ns").with_nullable(True), timed)
+    figure = stall_over_time(replace(job, table=table))
+    assert caption_of(figure).startswith("A typical step waits 30 ms; the longest wait is 31.5 ms, ")
+    assert min(figure.data[-1].x) > 0.8, "the tenth step begins there"
 
 
 def test_few_waits_are_dots():

@@ -40,7 +40,7 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
     label, best = min(found, key=lambda one: one[1].percent)
     more = "less" if best.percent < 0 else "more"
     say(figure, f"{label} takes {format_percent(abs(best.percent))} {more} time per {best.per}: {best.outcome.value}.")
-    add_note(figure, f"Bars: {found[0][1].confidence * 100:.4g} % interval. Drift between the recordings comes on top.")
+    add_note(figure, f"Bars: {found[0][1].confidence * 100:.3g} % interval. Drift between the recordings comes on top.")
     if len(found) < len(labels):
         add_note(figure, f"{len(labels) - len(found)} could not be compared.")
     return figure

@@ -13,7 +13,13 @@ from pipeline_lab.analysis.verdict.losses import judged_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts
-from pipeline_lab.figures.anatomy_chart import LEAST_SEEN, add_windows, shortest_ns, window_with_steps
+from pipeline_lab.figures.anatomy_chart import (
+    LEAST_SEEN,
+    add_windows,
+    make_room_for_legend,
+    shortest_ns,
+    window_with_steps,
+)
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, dots_or_line, new_figure, say
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, duration_unit, format_bytes, format_duration, format_duration_in
 
@@ -87,8 +93,9 @@ def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | 
         seen = {
             part.label for part in StepPart if any(parts.get(part, 0.0) >= LEAST_SEEN * longest_ns for parts in known)
         }
-        title = f"The first {format_duration(shortest_ns(windows))} of a recorded window"
+        title = f"First {format_duration(shortest_ns(windows))} of a recorded window"
         add_windows(figure, windows, title, STRIP_HEIGHT * len(labels), seen, mode)
+    make_room_for_legend(figure, columns=1)  # beside the names of the runs
     say(figure, _what_changed(labels, found))
     if len(known) < len(found):
         add_note(figure, f"Not measured in {len(found) - len(known)} of {len(found)} runs.")

@@ -46,7 +46,7 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
     _shade_margin(figure, race.options.margin_percent, mode)
     mark_zero(figure, mode)
     alpha = found[0][1].alpha
-    add_note(figure, f"Bars: {100 * (1 - alpha):.4g} % interval, valid at whatever moment the race stopped.")
+    add_note(figure, f"Bars: {100 * (1 - alpha):.3g} % interval, valid at whatever moment the race stopped.")
     if len(found) < len(labels):
         add_note(figure, f"{len(labels) - len(found)} are not known well enough to draw.")
     return figure

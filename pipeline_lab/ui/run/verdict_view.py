@@ -26,8 +26,6 @@ NARROWEST_PX = 104
 MOST_PX = 420
 """Of the picture, captions included: many devices are drawn as narrower rows."""
 _SAID = (Over.JUDGED_STEPS, Over.STEPS, Over.WINDOWS)
-PICTURES = (ANATOMY, "device-timeline")
-"""What stands under the sentence: the first that can be drawn; without steps it is when the device worked."""
 SHOWN_SUGGESTIONS = 3
 """The others are folded."""
 
@@ -67,7 +65,7 @@ def _show_picture(diagnosis: Diagnosis) -> str:
     first change.
     """
     verdict = diagnosis.verdict
-    for chart in map(find_chart, PICTURES):
+    for chart in map(find_chart, _pictures(diagnosis)):
         figure = chart.drawing(diagnosis, "light")
         if not isinstance(figure, Unavailable):
             if verdict.suggestions and verdict.predicted is verdict.suggestions[0]:
@@ -78,6 +76,16 @@ def _show_picture(diagnosis: Diagnosis) -> str:
             contents.show_figure(figure, f"verdict-{chart.name}", chart.description, is_told=chart.name == ANATOMY)
             return notes
     return ""
+
+
+def _pictures(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Name what may stand under the sentence: the first that can be drawn.
+
+    Without steps it is when the device worked; but where the job timed its steps and no window holds one, windows show what it
+    did besides training.
+    """
+    is_beside = isinstance(diagnosis.steps, Unavailable) and not isinstance(diagnosis.job_steps, Unavailable)
+    return (ANATOMY, "stall-over-time" if is_beside else "device-timeline")
 
 
 def _is_button(suggestions: Sequence[Suggestion]) -> bool:

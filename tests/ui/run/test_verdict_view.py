@@ -32,10 +32,20 @@ def suggesting(*suggestions: Suggestion) -> Diagnosis:
     return replace(found, verdict=replace(found.verdict, suggestions=suggestions))
 
 
-def test_without_steps_the_answer_shows_when_the_device_worked(open_diagnosis):
-    app = open_diagnosis(results.diagnosis(step_breakdown=Unavailable("no steps")))
+@pytest.mark.parametrize(
+    ("missing", "chart"),
+    [
+        (("step_breakdown",), "device-timeline"),
+        (("step_breakdown", "steps"), "stall-over-time"),
+        (("step_breakdown", "steps", "job_steps"), "device-timeline"),
+    ],
+    ids=["not divided", "steps in no window", "no steps"],
+)
+def test_without_its_parts_a_step_is_shown_by_what_is_known_of_the_training(open_diagnosis, missing, chart):
+    """Windows without a step of a job that timed them show what it did besides."""
+    app = open_diagnosis(results.diagnosis(**dict.fromkeys(missing, Unavailable("not recorded"))))
     first, *_ = (one.proto for one in app.get("bidi_component"))
-    assert "verdict-device-timeline" in first.id
+    assert f"verdict-{chart}" in first.id
 
 
 def test_the_first_numbers_are_those_of_the_verdict(open_diagnosis):
