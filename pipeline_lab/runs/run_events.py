@@ -6,6 +6,7 @@ one whose worker was killed in the middle of a line. Unknown kinds are skipped: 
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -287,6 +288,8 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
+STOPPED = 128 + signal.SIGTERM
+"""Exit code of a worker that was asked to stop, and wrote what it had."""
 LAST_PHASE = "finishing"
 _WORDS = {
     "importing": "loading TensorFlow",

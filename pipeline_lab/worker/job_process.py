@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.run_events import LAST_PHASE, PhaseEvent
+from pipeline_lab.runs.run_events import LAST_PHASE, STOPPED, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
@@ -27,14 +27,14 @@ def run_job(path: Path) -> int:
     """Run the job of a run folder.
 
     Returns:
-        The exit code: 0 for a job that ended or was asked to stop, 1 for one that failed.
+        The exit code: 0 for a job that ended, ``STOPPED`` for one that was asked to stop, 1 for one that failed.
     """
     folder = RunFolder(path)
     _redirect_output(folder)
     log = EventLog(folder.events)
     try:
         log.write(PhaseEvent("importing"))
-        _run(folder, log)
+        was_stopped = _run(folder, log)
     except Exception as error:
         traceback.print_exc()
         report_failure(folder, log, error)
@@ -43,7 +43,7 @@ def run_job(path: Path) -> int:
         shutil.rmtree(folder.scratch, ignore_errors=True)
         sys.stdout.flush()
         sys.stderr.flush()
-    return 0
+    return STOPPED if was_stopped else 0
 
 
 def leave_process(exit_code: int) -> None:
@@ -70,7 +70,8 @@ def keep_generated_code_in(folder: Path) -> None:
     loader.tempfile = SimpleNamespace(NamedTemporaryFile=partial(tempfile.NamedTemporaryFile, dir=folder))
 
 
-def _run(folder: RunFolder, log: EventLog) -> None:
+def _run(folder: RunFolder, log: EventLog) -> bool:
+    """Run the job; say whether it was asked to stop."""
     record = read_record(folder)
     document = record.options or {}
     stop = StopRequest()
@@ -90,6 +91,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
             run_session(Job(folder, options, log, stop, Clock()))
     except StopRequestedError:
         log.write(PhaseEvent(LAST_PHASE))  # all that it reported is there
+    return stop.is_set
 
 
 def _redirect_output(folder: RunFolder) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import (
     LAST_PHASE,
+    STOPPED,
     Event,
     FailureEvent,
     NoteEvent,
@@ -79,7 +80,7 @@ def no_room(folder: RunFolder) -> None:
 def patient(folder: RunFolder) -> None:
     def flush(_number: int, _frame: object) -> None:
         say(folder, NoteEvent("flushed"))
-        sys.exit(0)
+        sys.exit(STOPPED)
 
     signal.signal(signal.SIGTERM, flush)
     folder.scratch.mkdir()

@@ -19,6 +19,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import (
+    STOPPED,
     CalibrationEvent,
     FailureEvent,
     PhaseEvent,
@@ -147,7 +148,7 @@ def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> 
         )  # where it is deleted even if the worker is killed
         assert not list(temporary.glob("__autograph_generated_file*"))
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait() == 0
+        assert worker.wait() == STOPPED
 
     assert _phases(folder)[-2:] == ["training", "finishing"]
     steps, samples = read_table(folder.steps, STEPS), read_table(folder.samples, SAMPLES)

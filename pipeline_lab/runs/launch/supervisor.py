@@ -22,7 +22,7 @@ from pipeline_lab.hooks import Program
 from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, this_process
-from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent, RaceEvent, read_events
+from pipeline_lab.runs.run_events import STOPPED, FailureEvent, ProgressEvent, RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
 
 _LOG_TAIL_BYTES = 16 * 1024
@@ -361,6 +361,8 @@ class Supervision:
                 worker.stop(self.grace_s)
                 return Ending(RunState.FAILED, _too_long(limit), worker.exit_code())
             time.sleep(POLL_S)
+        if exit_code == STOPPED:  # by somebody else
+            return explain_stop(self.folder, record.kind, exit_code, flushed=True)
         return explain_exit(self.folder, exit_code, oom_kills)
 
     def _start_worker(self, program: Program) -> WorkerProcess:

@@ -16,6 +16,7 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.launch.supervisor import TimeLimit, claim, find_time_limit
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import STOPPED
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
 from tests.support.lab import Lab, is_gone, notes, options_for
@@ -116,6 +117,16 @@ def test_cancel_lets_the_worker_flush(lab: Lab) -> None:
     assert record.status.state is RunState.CANCELLED
     assert record.status.reason == "Canceled after 7 steps; what was recorded is kept."
     assert notes(folder)[-1] == "flushed"
+
+
+def test_a_worker_that_another_program_ends_leaves_a_canceled_run(lab: Lab) -> None:
+    folder = lab.launch("patient")
+    os.kill(lab.wait_until_working(folder), signal.SIGTERM)
+
+    record = wait(folder)
+
+    assert (record.status.state, record.status.exit_code) == (RunState.CANCELLED, STOPPED)
+    assert record.status.reason == "Canceled after 7 steps; what was recorded is kept."
 
 
 def test_cancel_after_the_end_changes_nothing(lab: Lab) -> None:
