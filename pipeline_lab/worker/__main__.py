@@ -19,7 +19,11 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     folder = _wait_for_folder() if arguments.wait else arguments.folder
-    leave_process(0 if folder is None else run_job(folder))
+    exit_code = 1
+    try:
+        exit_code = 0 if folder is None else run_job(folder)
+    finally:  # whatever failed: an orderly exit may wait for tf.data for ever
+        leave_process(exit_code)
 
 
 def _wait_for_folder() -> Path | None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,13 +37,15 @@ def run_job(path: Path) -> int:
         log.write(PhaseEvent("importing"))
         was_stopped = _run(folder, log)
     except Exception as error:
-        traceback.print_exc()
+        with suppress(OSError):  # as where the disk of the log is full
+            traceback.print_exc()
         report_failure(folder, log, error)
         return 1
     finally:
         shutil.rmtree(folder.scratch, ignore_errors=True)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
     return STOPPED if was_stopped else 0
 
 
