@@ -4,6 +4,7 @@ Everything is asked for as users ask: through the command line, and through ``pr
 first, so that nothing is written beside them, and paths of this machine are replaced by names.
 """
 
+import base64
 import hashlib
 import io
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lab.cli.reference import list_commands
@@ -66,6 +68,14 @@ INSERTED = (
 
 _LONG_NUMBER = re.compile(r"(?<![\w.])\d+\.\d{11,}(?:e[+-]?\d+)?(?![\w.])")
 
+_NUMBERS = re.compile(r'(?<="bdata":")[^"]+(?=","dtype":"f8")')
+"""Numbers of a chart, 8 bytes each."""
+
+
+def _round(found: re.Match[str]) -> str:
+    numbers = np.frombuffer(base64.b64decode(found[0]), "<f8")
+    return base64.b64encode(np.array([float(f"{number:.10g}") for number in numbers], "<f8").tobytes()).decode()
+
 
 def make(name: str) -> dict[str, str]:
     """Return the texts of one part, made in a folder whose name is always as long: paths are folded where a line ends."""
@@ -93,7 +103,7 @@ def read(folder: Path) -> dict[str, str]:
 
 def shorten(text: str) -> str:
     """Return the text, or its size and digest where it is long; the last digits of numbers, which processors round differently, are left out."""
-    content = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.10g}", text).encode()
+    content = _NUMBERS.sub(_round, _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.10g}", text)).encode()
     if len(content) <= LONGEST:
         return content.decode()
     return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}\n"
