@@ -232,9 +232,7 @@ def test_a_search_makes_a_slow_pipeline_faster(lab: Lab, monkeypatch: pytest.Mon
     assert profiled.step_ms is not None
     assert proposed.looked_at == 8
     assert found.winner_name is not None
-    assert found.winner_name.startswith(
-        "map calls 8, pool threads 8"
-    )  # beside other programs, prefetch adds nothing to that
+    assert found.winner_name.startswith("map calls 8"), "what else pays depends on what other programs leave"
     assert found.ended is not None
     assert found.ended.ratio is not None
     assert found.ended.ratio < 0.8
