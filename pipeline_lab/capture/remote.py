@@ -11,14 +11,13 @@ import socket
 import sys
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import CaptureError, PipelineLabError
-from pipeline_lab.runs.record import RunState, this_process
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
-from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
+from pipeline_lab.runs.run_folder import RunFolder, end_run
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.window_recorder import publish
@@ -47,7 +46,6 @@ def main() -> None:
     parser.add_argument("--windows", type=int, required=True)
     chosen = parser.parse_args()
     folder = RunFolder(chosen.folder)
-    update_record(folder, lambda record: replace(record, status=replace(record.status, supervisor=this_process())))
     log = EventLog(folder.events)
     try:
         state, reason = _Series(folder, log, chosen.address, chosen.seconds, chosen.every, chosen.windows).record()

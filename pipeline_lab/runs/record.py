@@ -248,6 +248,11 @@ class RunRecord:
             workload=str(workload.get("kind") or "") if isinstance(workload, dict) else "",
         )
 
+    def supervised_by(self, process: Process) -> "RunRecord":
+        """Return the record with the process that brings the run to its end; unchanged once the run is over."""
+        status = replace(self.status, supervisor=process) if self.status.state.is_live else self.status
+        return replace(self, status=status)
+
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
@@ -306,9 +311,16 @@ SILENT = "This run belongs to another machine or container, and has written noth
 
 def this_process() -> Process:
     """Return the calling process's identity."""
+    return process_of(os.getpid())
+
+
+def process_of(pid: int) -> Process:
+    """Return the identity of a process of this machine; of one that has ended already, one that is not alive."""
     import psutil  # who only reads records needs none of it
 
-    pid, created_s = os.getpid(), psutil.Process().create_time()
+    created_s = 0.0
+    with contextlib.suppress(psutil.Error):
+        created_s = psutil.Process(pid).create_time()
     return Process(pid, created_s, os.uname().nodename, _boot(), _numbering(), _started_ticks(pid))
 
 

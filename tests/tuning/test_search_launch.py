@@ -1,3 +1,4 @@
+import os
 import sys
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(lab: Lab,
 def test_a_resumed_search_measures_again_what_was_cancelled_or_failed_last_and_tells_no_old_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "start_detached", lambda _command, _log: None)
+    monkeypatch.setattr(runtime, "start_detached", lambda _command, _log: os.getpid())
     monkeypatch.setattr(search_launch, "CLAIM_S", 0.0)
     store = RunStore(tmp_path)
     folder = make_search(store, RunState.CANCELLED, stops_after=2)

@@ -1,6 +1,7 @@
 """The app's script without a server: pages run as Streamlit runs them, with a store of their own and no worker."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -35,7 +36,7 @@ def run_store(tmp_path, monkeypatch) -> RunStore:
     """Return an empty store that the app uses too; it has no samples, and launches start no process."""
     monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path / "profiles"))
     monkeypatch.setattr(store, "samples_folder", lambda: None)
-    monkeypatch.setattr(runtime, "start_detached", lambda *_: None)
+    monkeypatch.setattr(runtime, "start_detached", lambda *_: os.getpid())
     monkeypatch.setattr(launcher, "hand_over", lambda _: False)
     monkeypatch.setattr(server, "ensure_spare", lambda _: None)
     monkeypatch.setattr(analyses, "start_live_analysis", lambda _: None)

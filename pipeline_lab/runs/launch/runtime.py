@@ -1,6 +1,7 @@
 """How processes start that outlive this one, or die with it."""
 
 import ctypes
+import errno
 import os
 import shlex
 import signal
@@ -13,8 +14,8 @@ from typing import IO
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Program, module_of
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.run_folder import RunFolder, end_run
+from pipeline_lab.runs.record import RunState, process_of
+from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 _PR_SET_PDEATHSIG = 1
@@ -44,35 +45,42 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL) -> None:
+def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL) -> int:
     """Start a process that outlives this one and leaves no zombie: a shell starts it in a new session and exits.
+
+    Returns:
+        Its process id.
 
     Raises:
         OSError: There is no shell, or the machine is out of processes.
     """
-    subprocess.run(
-        ["/bin/sh", "-c", '"$@" &', "sh", *command],
+    shell = subprocess.run(
+        ["/bin/sh", "-c", '"$@" >&2 & echo $!', "sh", *command],
         stdin=subprocess.DEVNULL,
-        stdout=log,
+        stdout=subprocess.PIPE,
         stderr=log,
         env=child_environment(),
         start_new_session=True,
         check=False,
     )
+    if not shell.stdout:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return int(shell.stdout)
 
 
 def start_process(folder: RunFolder, command: list[str]) -> None:
-    """Start the process that supervises a run; if that fails, the run fails.
+    """Start the process that supervises a run, and record it, so that its end is seen before it has said a word.
 
     Raises:
-        StoreError: No process can be started.
+        StoreError: No process can be started, and the run fails; or its record cannot be written.
     """
     try:
         with folder.log.open("ab") as log:
-            start_detached(command, log)
+            supervisor = process_of(start_detached(command, log))
     except OSError as error:
         end_run(folder, RunState.FAILED, f"Its process could not be started: {error.strerror}.")
         raise StoreError(f"Cannot start a process for the run {folder.id}: {error.strerror}.") from None
+    update_record(folder, lambda record: record.supervised_by(supervisor))
 
 
 def die_with_parent() -> Callable[[], None]:

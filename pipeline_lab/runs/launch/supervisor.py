@@ -21,7 +21,7 @@ from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.hooks import Program
 from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
-from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, this_process
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, process_of, this_process
 from pipeline_lab.runs.run_events import STOPPED, FailureEvent, ProgressEvent, RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
 
@@ -259,15 +259,17 @@ def main() -> None:
 
 
 def claim(folder: RunFolder) -> bool:
-    """Register this process as the run's supervisor; false if the run has one or is over."""
+    """Register this process as the run's supervisor; false if the run has another one or is over."""
     claimed = False
+    own = (this_process(), process_of(os.getppid()))
+    """Whoever started this process named it; where a script starts Python, it named that script."""
 
     def enter(record: RunRecord) -> RunRecord:
         nonlocal claimed
         owner = record.status.supervisor
-        claimed = record.status.state.is_live and (owner is None or bool(explain_loss(owner, folder.path)))
-        status = replace(record.status, supervisor=this_process()) if claimed else record.status
-        return replace(record, status=status)
+        is_free = owner is None or owner in own or bool(explain_loss(owner, folder.path))
+        claimed = record.status.state.is_live and is_free
+        return record.supervised_by(own[0]) if claimed else record
 
     update_record(folder, enter)
     return claimed

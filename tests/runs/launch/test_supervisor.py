@@ -13,11 +13,12 @@ import pytest
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.launch import launcher
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.launch.supervisor import TimeLimit, claim, find_time_limit
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.record import RunState, process_of
 from pipeline_lab.runs.run_events import STOPPED
-from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.store import RunStore
 from tests.support.lab import Lab, is_gone, notes, options_for
 from tests.support.patience import PATIENCE_S, until
@@ -210,8 +211,19 @@ def test_a_deleted_folder_ends_the_job(lab: Lab) -> None:
 
 def test_a_run_has_one_supervisor(lab: Lab) -> None:
     folder = lab.store.create(options_for("done"), "")
+    with subprocess.Popen(["/bin/sleep", "600"]) as other:
+        update_record(folder, lambda record: record.supervised_by(process_of(other.pid)))
+        assert not claim(folder)
+        other.kill()
     assert claim(folder)
-    assert not claim(folder)
+
+
+def test_a_supervisor_is_known_before_it_has_said_a_word(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "module_command", lambda *_: ["/bin/sleep", "600"])
+    folder = lab.launch("patient")
+    assert read_record(folder).status.state is RunState.QUEUED
+    os.kill(supervisor_of(folder), signal.SIGKILL)
+    until(lambda: read_record(folder).status.state is RunState.LOST, "it is seen to be gone")
 
 
 def test_a_run_that_is_over_is_not_started_again(lab: Lab) -> None:

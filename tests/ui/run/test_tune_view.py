@@ -1,5 +1,6 @@
 """A search in the app: on every list, while it goes on, when it is over, and before it begins."""
 
+import os
 from urllib.parse import unquote
 
 import pytest
@@ -18,7 +19,7 @@ from tests.ui.conftest import charts, said, texts
 def started(monkeypatch):
     """Let searches be launched without a process; return the commands that would have been started."""
     commands = []
-    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command))
+    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command) or os.getpid())
     monkeypatch.setattr(search_launch, "CLAIM_S", 0.0)
     return commands
 

@@ -1,5 +1,6 @@
 """Opening a log: from an upload or a path to its run's page, kept or thrown away."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -192,7 +193,7 @@ def _ask(app, address, windows=3):
 
 def test_a_capture_is_started_and_its_page_opens(open_page, run_store, monkeypatch):
     commands = []
-    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command))
+    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command) or os.getpid())
     app = _ask(open_page("upload"), "trainer:6009")
     assert not app.exception
     (record,) = run_store.runs()
