@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.advice.script.script_model import ScriptPrediction
-from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.verdict.verdict import Confidence, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
@@ -164,12 +165,16 @@ def test_a_prediction_is_worded_by_its_sign(percent: float, words: str) -> None:
 
 def test_what_the_model_does_not_explain_is_tried_unless_the_computation_is_the_limit() -> None:
     unexplained = Unavailable("Something else slows it down.")
-    tried = {
-        verdict: (may_be_held_up(verdict, unexplained), may_be_held_up(verdict, script())) for verdict in VerdictClass
-    }
-    assert tried[VerdictClass.INPUT_BOUND] == (True, True)
-    assert tried[VerdictClass.DISPATCH_BOUND] == (True, False)
-    assert tried[VerdictClass.DEVICE_BOUND] == (False, False)
+
+    def tried(verdict_class: VerdictClass, cause: GapCause | None = None) -> tuple[bool, bool]:
+        verdict = Verdict(verdict_class, "", (), Confidence.HIGH, cause=cause.value if cause else None)
+        return may_be_held_up(verdict, unexplained), may_be_held_up(verdict, script())
+
+    assert tried(VerdictClass.INPUT_BOUND) == (True, True)
+    assert tried(VerdictClass.DISPATCH_BOUND) == (True, False)
+    assert tried(VerdictClass.DEVICE_BOUND) == (False, False)
+    assert tried(VerdictClass.IDLE_OTHER, GapCause.CHECKPOINT) == (True, False)
+    assert tried(VerdictClass.IDLE_OTHER, GapCause.ITERATOR_END) == (True, True)
     assert may_be_held_up(None, script()), "nothing was analyzed"
 
 

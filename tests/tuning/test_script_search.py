@@ -195,6 +195,17 @@ def test_too_few_rounds_decide_nothing_and_say_which_budget_would_do(searching: 
     assert "give the search" in found.sentence
 
 
+@pytest.mark.parametrize(("step_ms", "proposed"), [(98.0, ("prefetch",)), (103.0, ())])
+def test_a_race_without_an_interval_speaks_against_a_change_only_where_it_seemed_slower(
+    searching: Searching, tmp_path: Path, step_ms: float, proposed: tuple[str, ...]
+) -> None:
+    world = ScriptWorld(RunStore(tmp_path / "store"), lambda _: step_ms, rounds=2)
+    found, _ = searching([PREFETCH], world)
+    assert found.fix is not None
+    assert not found.fix.is_sure
+    assert tuple(each.rewrite for each in found.fix.changes) == proposed
+
+
 def test_a_budget_that_has_no_room_for_a_race_says_which_has(searching: Searching) -> None:
     found, world = searching([MAP], budget_s=20.0)
     assert world.races == []

@@ -13,8 +13,9 @@ from typing import Any
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
-from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.chain import OF_PYTHON
@@ -130,15 +131,17 @@ def find_fix(
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 
 
-def may_be_held_up(verdict: VerdictClass | None, run: ScriptRun | Unavailable) -> bool:
+def may_be_held_up(verdict: Verdict | None, run: ScriptRun | Unavailable) -> bool:
     """Say whether a change of the input may help a script, so that more is tried than what the model expects a gain of.
 
     Where the model does not explain the run, for other programs or something else slowed it down, only a computation that
-    is busy by itself speaks against it.
+    is busy by itself speaks against it. Ends of iterators that are the largest loss hide what the next largest is.
     """
-    if isinstance(run, Unavailable) and verdict is not VerdictClass.DEVICE_BOUND:
+    if verdict is None:
         return True
-    return verdict is None or verdict in HELD_UP
+    if isinstance(run, Unavailable) and verdict.verdict_class is not VerdictClass.DEVICE_BOUND:
+        return True
+    return verdict.verdict_class in HELD_UP or verdict.cause == GapCause.ITERATOR_END.value
 
 
 def _if_reordered(left: Sequence[LeftAlone], run: ScriptRun | Unavailable) -> str:
@@ -162,7 +165,7 @@ def _find(
 ) -> Fix:
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
-    verdict = None if isinstance(diagnosis, Unavailable) else diagnosis.verdict.verdict_class
+    verdict = None if isinstance(diagnosis, Unavailable) else diagnosis.verdict
     if not wishes.changes and not may_be_held_up(verdict, run):
         left += [LeftAlone(each, NOT_HELD_UP) for each in found if not promises(each, run)]
         found = [each for each in found if promises(each, run)]

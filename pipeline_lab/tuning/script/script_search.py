@@ -207,7 +207,7 @@ class ScriptSearch:
         gain = read_race(self._store.folder(ended.race)).candidates[0] if ended.race and ended.ratio else raced
         arm = self._contest.arm(ended.challenger)
         unraced = [each for each in found.changes if each.is_of_training]
-        if not isinstance(gain, Unavailable) and ended.winner == START:
+        if not isinstance(gain, Unavailable) and ended.winner == START and _found_nothing(ended):
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             others = _beside(found, arm, "It was not in what raced best.")
             note = f"Nothing is proposed: {gain.sentence}"
@@ -283,6 +283,11 @@ def _expected(changes: Sequence[Change], run: ScriptRun | None) -> float | None:
         return None
     found = predict_change(run, [edit for change in changes for edit in change.edits])
     return None if isinstance(found, Unavailable) else max(0.01, 1 - found.gain_percent / 100)
+
+
+def _found_nothing(ended: SearchEnded) -> bool:
+    """Say whether the last race speaks against a gain; one of too few rounds decides nothing, unless the change seemed slower."""
+    return ended.low is not None or (ended.ratio or 1.0) >= 1.0
 
 
 def _refused(found: Fix) -> dict[str, int]:
