@@ -205,7 +205,10 @@ BLOCKS = RunTable(
         ("start_ns", "int64"),  # epoch; the first measured batch was requested
         ("first_step", "int64"),  # of the arm's steps table; the block's measured steps follow each other
         ("steps", "int32"),
-        ("wall_ns", "int64"),  # from that request to the result of the last measured step
+        (
+            "wall_ns",
+            "int64",
+        ),  # from that request to the result of the last measured step; in a script, with its share of a pass's start
         ("wait_ns", "int64"),  # for batches while the device had nothing to do, summed over the measured steps
         ("cpu_ns", "int64"),  # CPU time of this process
         ("other_load_percent", "float32"),  # share of the cores that other programs used, 0 to 100

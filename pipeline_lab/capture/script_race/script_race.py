@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
+from pipeline_lab.capture.script_race.pass_starts import PassStarts, measure_starts
 from pipeline_lab.capture.script_race.raced_arms import (
     AlternatingArm,
     fill_caches,
@@ -23,7 +24,7 @@ from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from pipeline_lab.runs.run_tables import BLOCKS, TableWriter
-from pipeline_lab.units import NS_PER_S
+from pipeline_lab.units import NS_PER_S, format_duration
 from pipeline_lab.worker.job_context import StopRequest, mark_running
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
@@ -43,6 +44,7 @@ DISTRIBUTED = (
     "does not report; race it on one device, without a strategy."
 )
 FROM_WORKERS = "The script trains on a PyDataset, whose workers Keras starts once for all of its readers; its pipelines cannot take turns."
+STARTS = "Each pass of {batches:,} batches begins anew, and its first batch takes time ({first}); every step counts with its share of that."
 NO_CACHE = "The cache was not full when the race began; raise warmup_seconds to race with a full one."
 
 
@@ -72,6 +74,7 @@ class ScriptRace:
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
         self._taken = self._steps_of_call = 0
         self._is_interrupted = False
+        self._starts: PassStarts | None = None
         self.is_over = False
         """Whether the answer is known, or the race has failed."""
         self.failure: PipelineLabError | None = None
@@ -152,8 +155,13 @@ class ScriptRace:
         """Yield the arm of each call of the script; every time it goes on, the call is over."""
         arms = [open_arm(*each, self._stop) for each in zip(self._options.arm_names, datasets, strict=True)]
         self._log.write(PhaseEvent("warmup"))
+        steps_s = []
         for arm, dataset in zip(arms, datasets, strict=True):
-            yield from self._warm_up(arm, dataset)
+            steps_s.append((yield from self._warm_up(arm, dataset)))
+        endless = [arm.dataset for arm in arms]
+        self._starts = measure_starts(datasets[0], endless, max(steps_s), self._options.warmup_seconds)
+        if self._starts is not None:
+            self._note(STARTS.format(batches=self._starts.batches, first=_list_starts(arms, self._starts)))
         self._log.write(PhaseEvent("racing"))
         with closing(TableWriter(self._folder.blocks, BLOCKS)) as table:
             course = self._course = RaceCourse(RaceJob(self._options, self._log, self._stop, table))
@@ -164,8 +172,8 @@ class ScriptRace:
                 ran_last = arms[turn.arm]
                 course.enter(turn, (yield from self._run_block(ran_last, meter)))
 
-    def _warm_up(self, arm: AlternatingArm, dataset: Any) -> Iterator[AlternatingArm]:
-        """Compile, fill shuffle buffer and caches, let the autotuner settle."""
+    def _warm_up(self, arm: AlternatingArm, dataset: Any) -> Generator[AlternatingArm, None, float]:
+        """Compile, fill shuffle buffer and caches, let the autotuner settle; return how long a step took, s."""
         limit_s = self._options.warmup_seconds
         deadline_s = time.monotonic() + limit_s
         if not fill_caches(dataset, limit_s, lambda: self._stop.is_set):
@@ -182,9 +190,11 @@ class ScriptRace:
             yield arm
         arm.resting.begin(step_s)
         arm.resting.rest()
+        return step_s
 
     def _run_block(self, arm: AlternatingArm, meter: LoadMeter) -> Generator[AlternatingArm, None, Block]:
         """Yield the arm until its block is complete, and return the block; one that a new loop cuts begins again."""
+        start_share_ns = 0.0 if self._starts is None else self._starts.share_ns(arm.dataset)
         drained = arm.drain()
         for _ in range(MOST_INTERRUPTIONS):
             for _ in range(LEAD_STEPS):
@@ -201,7 +211,8 @@ class ScriptRace:
             wait_for_devices()
             wall_ns = self._clock.now_ns() - start_ns
             self._taken += steps
-            block = Block(start_ns, first_step, steps, wall_ns, None, drained, meter.read())
+            with_start_ns = wall_ns + round(steps * start_share_ns)
+            block = Block(start_ns, first_step, steps, with_start_ns, None, drained, meter.read())
             arm.resting.begin(wall_ns / steps / NS_PER_S)
             return block
         raise OptionsError(
@@ -211,6 +222,10 @@ class ScriptRace:
 
     def _note(self, sentence: str) -> None:
         self._log.write(NoteEvent(sentence))
+
+
+def _list_starts(arms: list[AlternatingArm], starts: PassStarts) -> str:
+    return ", ".join(f"{arm.name}: {format_duration(ns)}" for arm, ns in zip(arms, starts.first_ns, strict=True))
 
 
 def _key_of(dataset: Any) -> object:

@@ -10,7 +10,8 @@ from unittest.mock import patch
 import tensorflow as tf
 
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-from pipeline_lab.capture.script_race import script_race
+from pipeline_lab.capture.script_race import pass_starts, script_race
+from pipeline_lab.capture.script_race.pass_starts import batches_of_pass
 from pipeline_lab.capture.script_race.raced_arms import AlternatingArm, open_arm
 from pipeline_lab.capture.script_race.script_race import RaceOverError, ScriptRace
 from pipeline_lab.capture.script_race.switching import switched_by
@@ -94,6 +95,7 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
             "failure": None if race.failure is None else str(race.failure).replace(script.name, "train.py"),
             "rounds": race.rounds,
             "blocks": [(row["round"], row["arm"], row["steps"]) for row in read_table(run.blocks, BLOCKS).to_pylist()],
+            "wall_ns": [row["wall_ns"] for row in read_table(run.blocks, BLOCKS).to_pylist()],
             "looks": sum(isinstance(event, RaceEvent) for event in events),
             "notes": [event.sentence for event in events if isinstance(event, NoteEvent)],
             "words": _as_asked(read_record(run).environment.get(CHANGES), script.name),
@@ -102,3 +104,34 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
             "traced": seen.get("traced"),
             "batches": [tf.nest.map_structure(int, each) for each in seen.get("batches", [])],
         }
+
+
+def race_script_that_begins_slowly(text: str, first_ns: list[int], **settings: Any) -> dict[str, Any]:
+    """Race as :func:`race_script`, where the first batch of a pass takes so long in each arm."""
+    known: list[Any] = []
+
+    def first_batch_ns(dataset: Any) -> int:
+        if all(dataset is not each for each in known):
+            known.append(dataset)
+        return first_ns[next(number for number, each in enumerate(known) if each is dataset)]
+
+    with patch.object(pass_starts, "time_start_ns", first_batch_ns):
+        return race_script(text, **settings)
+
+
+def batches_of_passes() -> dict[str, int | None]:
+    """Return the batches of a pass of datasets that begin anew in several ways."""
+    numbers = tf.data.Dataset.range(10)
+    return {
+        name: batches_of_pass(dataset, limit_s=60.0)
+        for name, dataset in {
+            "finite": numbers.shuffle(10).batch(4).prefetch(2),
+            "repeated before the batch": numbers.shuffle(10).repeat().batch(4).prefetch(2),
+            "repeated batches": numbers.batch(4).repeat(3),
+            "shuffled after it was repeated": numbers.repeat().shuffle(5).batch(4),
+            "some of what is shuffled for ever": numbers.repeat().shuffle(5).batch(4).take(7),
+            "to be counted": numbers.filter(lambda n: n > 3).batch(4),
+            "to be counted before the batch": numbers.filter(lambda n: n > 3).repeat().batch(4),
+            "without an end": tf.data.Dataset.random(1).batch(4),
+        }.items()
+    }

@@ -96,6 +96,33 @@ def test_pipelines_take_turns_in_a_loop_each_from_where_it_was(ask_tensorflow: C
     assert len(found["batches"]) >= 3 * found["rounds"] * (2 + 2), "all of them in one pass of its loop"
 
 
+def test_a_step_carries_its_share_of_the_beginning_of_its_pass(ask_tensorflow: Callable[..., Any]) -> None:
+    slow = ask_tensorflow(
+        "tests.worker.race.script_race_tasks:race_script_that_begins_slowly",
+        text=LOOP,
+        first_ns=[9_000_000_000, 3_000_000_000],
+        changes=["train.py:10 buffer_size=2"],
+        **SHORT,
+    )
+    pairs = list(zip(slow["blocks"], slow["wall_ns"], strict=True))
+    assert min(wall_ns for (_, arm, _), wall_ns in pairs if arm == 0) > 2 * 9_000_000_000 / 3, "2 steps of 3 batches"
+    assert max(wall_ns for (_, arm, _), wall_ns in pairs if arm == 1) < 2 * 9_000_000_000 / 3
+    assert any("Each pass of 3 batches begins anew" in note and "as written: 9 s" in note for note in slow["notes"])
+
+
+def test_a_pass_is_as_long_as_its_pipeline_goes_without_beginning_anew(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("tests.worker.race.script_race_tasks:batches_of_passes") == {
+        "finite": 3,
+        "repeated before the batch": 3,
+        "repeated batches": 3,
+        "shuffled after it was repeated": None,
+        "some of what is shuffled for ever": 7,
+        "to be counted": 2,
+        "to be counted before the batch": 2,
+        "without an end": None,
+    }
+
+
 def test_a_pool_of_its_own_and_a_cache_before_a_shuffle_race_like_any_other_change(
     ask_tensorflow: Callable[..., Any],
 ) -> None:
