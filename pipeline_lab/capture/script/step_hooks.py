@@ -23,7 +23,19 @@ from tensorflow.python.distribute.input_lib import DistributedIterator, Distribu
 from tensorflow.python.eager import context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.step_notes import Called, Ended, Gaps, GivenUp, Note, Pass, Role, Saved, Seen, Took
+from pipeline_lab.capture.script.step_notes import (
+    Called,
+    Ended,
+    Gaps,
+    GivenUp,
+    Note,
+    Pass,
+    Role,
+    Saved,
+    Seen,
+    Took,
+    refer_to,
+)
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
@@ -218,7 +230,7 @@ def _note_call(iterator: Any) -> None:
         of = iterator.__dict__.get("_pass_for_pipeline_lab")
         if of is None:
             of = _begin_pass(iterator)
-            of.iterator = weakref.ref(iterator)
+            of.iterator = refer_to(iterator)
         elif of.steps_per_call is None and of.iterator is not None:
             gaps = read_gaps(iterator)
             of.steps_per_call = 1 if gaps is None else gaps.elements  # by the first call, which is over

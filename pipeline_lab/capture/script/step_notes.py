@@ -1,5 +1,6 @@
 """What hooks note of a user's loops: passes over datasets, and what happens in them; small, for the training thread writes it."""
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,13 @@ class Pass:
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
     fit: int = 0
+
+
+def refer_to(iterator: Any) -> Callable[[], Any]:
+    """Return a reference to an iterator that leaves it to the script, and tells its passes apart also once it is gone."""
+    reference = weakref.ref(iterator)
+    hash(reference)  # which it keeps; of an iterator that is gone there is none
+    return reference
 
 
 class Took(NamedTuple):

@@ -20,6 +20,7 @@ from pipeline_lab.capture.script.step_notes import (
     Saved,
     Seen,
     Took,
+    refer_to,
     sort_notes,
 )
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, IteratorEndEvent, NoteEvent, read_events
@@ -89,6 +90,21 @@ def test_a_step_lasts_from_its_request_to_the_next_one(script: Script) -> None:
     assert rows[0]["start_ns"] == SHIFT_NS
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert {row["examples"] for row in rows} == {4}
+
+
+def test_epochs_that_are_over_before_anybody_looks_are_timed_too(script: Script) -> None:
+    class Gone:
+        """An iterator that the script does not keep."""
+
+    for _ in range(2):
+        iterator = Gone()
+        epoch = Pass("fit", Role.FIT, iterator=refer_to(iterator))
+        for _ in range(3):
+            script.call(epoch, length_ms=8, python_ms=2)
+        script.end(epoch)
+        del iterator
+    script.drain()
+    assert [row["epoch"] for row in script.rows()] == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_pass_over_other_data_is_a_validation_and_no_step(script: Script) -> None:
