@@ -11,6 +11,7 @@ disk is a small one that is mounted, which takes the right to do so (``unshare -
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def _judge(case: Case, job: Job, windows: set[str]) -> Iterator[str]:
         yield from _read_again(case, case.run, bool(windows))
     elif case.arrivals() and case.process.returncode != -signal.SIGKILL:  # after a day, else
         yield "left an arrival"
-    if list((Path(case.environment["PIPELINE_LAB_RUNTIME"]) / "queue").glob("[0-9]*-*")):
+    if case.is_measuring():
         yield "a place in the queue is taken"
     left = [path.name for path in Path(case.environment["TMPDIR"]).iterdir() if not path.name.startswith(job.leaves)]
     if left:
@@ -97,9 +98,10 @@ def _judge(case: Case, job: Job, windows: set[str]) -> Iterator[str]:
 def _read_again(case: Case, run: RunFolder, has_windows: bool) -> Iterator[str]:
     next_one = RunStatus(RunState.DONE, created_s=time.time())
     RunStore(case.store).add(RunRecord("", "whatever comes next sweeps up", next_one))
-    for path in case.store.rglob(".*"):
-        if path.name in (run.scratch.name, run.reserve.name) or path.name.startswith(".deleted-"):
-            yield f"left {path.relative_to(case.store)}"
+    for parent, folders, files in os.walk(case.store):  # which goes on where a folder vanishes under it
+        for name in (*folders, *files):
+            if name in (run.scratch.name, run.reserve.name) or name.startswith(".deleted-"):
+                yield f"left {Path(parent).relative_to(case.store) / name}"
     document = case.call("analyze", run.id, "--json")
     if has_windows and not document and (run.path / "plugins").is_dir():
         yield "analyze says nothing"

@@ -51,7 +51,7 @@ class Case:
 
     @property
     def run(self) -> RunFolder | None:
-        """The newest run that the command made."""
+        """The first run that the command made: a search's own, before those of its trials."""
         made = sorted(self.store.glob("[0-9]*"), key=lambda path: path.name)
         return RunFolder(made[0]) if made else None
 
@@ -73,6 +73,11 @@ class Case:
         listed = self.call("runs", "list", "--json")
         runs = [each for each in json.loads(listed or "[]") if self.run is not None and each["id"] == self.run.id]
         return str(runs[0]["state"]) if runs else "no run"
+
+    def is_measuring(self) -> bool:
+        """Say whether a place in the queue is held; one whose owner is gone goes when somebody looks."""
+        look = "from pipeline_lab.runs.launch.queue import is_measuring; raise SystemExit(is_measuring())"
+        return subprocess.run([sys.executable, "-c", look], env=self.environment, check=False).returncode != 0
 
     def call(self, *arguments: str) -> str:
         ended = subprocess.run(

@@ -34,15 +34,17 @@ def main() -> None:
     for change in entry.changes:
         if change.name in chosen.change:
             texts[change.name] = entry.text(chosen.sources, change, epochs=entry.epochs[1])
-    times: dict[str, list[float]] = {name: [] for name in texts}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in texts}
+    """Of each form and turn, the time of a step and what of it giving up iterators took, ms."""
     for _ in range(TURNS):
         for name, text in texts.items():
             try:
-                step_ms = meters.step_ms(run_text(entry, text, name.replace("/", " ")).passes)
+                meter = run_text(entry, text, name.replace("/", " "))
             except Exception:  # a form that fails has no times
                 traceback.print_exc()
                 continue
-            times[name] += [] if step_ms is None else [step_ms]
+            step_ms = meters.step_ms(meter.passes)
+            times[name] += [] if step_ms is None else [(step_ms, meters.ends_ms(meter))]
             Path("time.json.part").write_text(json.dumps(times), encoding="utf-8")
     Path("time.json.part").rename("time.json")
 
