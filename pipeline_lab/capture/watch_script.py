@@ -150,18 +150,19 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"pipeline-lab: {error}")
     recording.describe({"command": command})
     home = _home(chosen.target[0])
-    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, afterwards=_afterwards(chosen))
+    afterwards = LookBack(recording, calibrates=chosen.calibrate, samples=chosen.samples)
+    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, keep=afterwards.keep)
     after_import("tensorflow", _note_what_is_made)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
     if recording.process.size > 1 and "TF_CONFIG" in os.environ:
         ending.warn(MAY_CRASH)
-    _run(chosen, home, ending, watcher)
 
+    def look_back() -> None:
+        if watcher.finish():
+            afterwards.look(ending.say)
 
-def _afterwards(chosen: argparse.Namespace) -> tuple[str, ...]:
-    """Return what is done once the script's last line has run."""
-    return tuple(name for name in ("calibrate", "samples") if getattr(chosen, name))
+    _run(chosen, home, ending, look_back)
 
 
 def _note_what_is_made() -> None:
@@ -180,11 +181,73 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--every", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--calibrate", action=argparse.BooleanOptionalAction)
     parser.add_argument("--samples", action="store_true")
+    parser.add_argument("--even-interrupted", action="store_true")
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("target", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
+
+
+UNASKED_SHARE = 0.05
+"""Part of a script's time that timing step and input alone may take, each, where nobody asked for it."""
+
+
+class LookBack:
+    """What is done after the script's last line: time step and pipeline alone, find the file of each example.
+
+    Args:
+        recording: The run.
+        calibrates: Whether to time them; None where that costs the training nothing: a step that ``fit`` took, whose model the
+            script still has.
+        samples: Whether to find the files.
+    """
+
+    def __init__(self, recording: Recording, *, calibrates: bool | None, samples: bool) -> None:
+        self._recording, self._calibrates, self._samples = recording, calibrates, samples
+        self._begun_s = time.monotonic()
+
+    def keep(self) -> None:
+        """Keep from now on what that needs; TensorFlow is loaded."""
+        from pipeline_lab.capture.script.keras_hooks import keep_last_fit
+        from pipeline_lab.capture.script.own_loops import keep_last_step
+
+        is_wanted = bool(self._calibrates or self._samples)
+        if is_wanted:
+            keep_last_step()
+        if is_wanted or self._calibrates is None:
+            keep_last_fit(with_model=is_wanted)
+
+    def look(self, say: Callable[[str], None]) -> None:
+        """Do it, and say so first; Ctrl-C leaves it."""
+        from pipeline_lab.capture.script.keras_hooks import last_fit
+        from pipeline_lab.capture.watched_calibration import MOST_S, calibrate
+        from pipeline_lab.capture.watched_samples import sample_training
+
+        most_s = MOST_S if self._calibrates else min(MOST_S, UNASKED_SHARE * (time.monotonic() - self._begun_s))
+        has_fit = self._recording.process.size == 1 and last_fit() is not None
+        for is_wanted, doing, what, done in (
+            (
+                has_fit if self._calibrates is None else self._calibrates,
+                "timing the step and its input alone, a few seconds (--no-calibrate leaves that out)",
+                "Nothing was timed alone",
+                lambda recording: calibrate(recording, most_s),
+            ),
+            (
+                self._samples,
+                "looking for the file of each example",
+                "Which file each example comes from was not found",
+                sample_training,
+            ),
+        ):
+            if is_wanted:
+                say(doing)
+                try:
+                    done(self._recording)
+                except Exception as error:  # must not affect the script's end
+                    self._recording.note(f"{what} ({type(error).__name__}: {error}).")
+                except KeyboardInterrupt:
+                    self._recording.note(f"{what}: interrupted (Ctrl-C).")
 
 
 class Watcher:
@@ -193,13 +256,13 @@ class Watcher:
     Args:
         home: The folder below which code is the user's.
         every_s, length_s: See :class:`~pipeline_lab.capture.clock_windows.ClockWindows`.
-        afterwards: What :meth:`look_back` does, and needs to be kept: ``calibrate``, ``samples``.
+        keep: Called once TensorFlow is there: keeps what is needed after the script's last line.
     """
 
     def __init__(
-        self, recording: Recording, home: Path, *, every_s: float, length_s: float, afterwards: tuple[str, ...] = ()
+        self, recording: Recording, home: Path, *, every_s: float, length_s: float, keep: Callable[[], None]
     ) -> None:
-        self._afterwards = afterwards
+        self._keep = keep
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
         self._standstill = Standstill(home, recording.note)
         self._end = threading.Event()
@@ -212,23 +275,6 @@ class Watcher:
         self._end.set()
         self._thread.join()
         return self._saw_tensorflow
-
-    def look_back(self) -> None:
-        """Do what was asked for after the script's last line: time step and pipeline alone, find the file of each example."""
-        if not (self._afterwards and self.finish()):
-            return
-        from pipeline_lab.capture.watched_calibration import calibrate
-        from pipeline_lab.capture.watched_samples import sample_training
-
-        for name, what, done in (
-            ("calibrate", "Nothing was timed alone", calibrate),
-            ("samples", "Which file each example comes from was not found", sample_training),
-        ):
-            if name in self._afterwards:
-                try:
-                    done(self._recording)
-                except Exception as error:  # must not affect the script's end
-                    self._recording.note(f"{what} ({type(error).__name__}: {error}).")
 
     def _watch(self) -> None:
         try:
@@ -246,7 +292,7 @@ class Watcher:
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
-        from pipeline_lab.capture.script.keras_hooks import is_validating, keep_last_fit
+        from pipeline_lab.capture.script.keras_hooks import is_validating
         from pipeline_lab.capture.script.timed_steps import TimedSteps
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 
@@ -255,11 +301,7 @@ class Watcher:
         recording = self._recording
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)
-        if self._afterwards:
-            from pipeline_lab.capture.script.own_loops import keep_last_step
-
-            keep_last_fit()
-            keep_last_step()
+        self._keep()
         from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.worker.note.environment import describe_environment
@@ -314,7 +356,7 @@ def _is_loaded(name: str) -> bool:
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
-def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, watcher: Watcher) -> None:
+def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, look_back: Callable[[], None]) -> None:
     hide_own_frames()
     _record_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
@@ -323,18 +365,20 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, watcher: Wat
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         if not code:
-            watcher.look_back()
+            look_back()
         said = "" if code is error.code else first_line(error)
         words = f" after “{said}”" if said else ""
         ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
         raise
     except KeyboardInterrupt:
+        if chosen.even_interrupted:
+            look_back()
         ending.by_interrupt()
         raise
     except BaseException as error:
         ending.by_exit(1, explain_user_error(error, home, "The script"), traceback.format_exc())
         raise
-    watcher.look_back()
+    look_back()
     ending.by_exit(0)
 
 

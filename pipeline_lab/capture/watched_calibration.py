@@ -1,55 +1,55 @@
 """Time the step alone and the pipeline alone of a watched script, after its last line and without touching its training.
 
-The step is that of a copy of the model that Keras' ``fit`` trained last, rebuilt from its configuration, on one batch that
-is held; of a loop of the script's own, the functions that its last step called, on copies of their variables
-(:mod:`pipeline_lab.capture.script.own_loops`). The pipeline is a second iterator over the same dataset, asked for batches as fast
-as it gives them. Where a step cannot be run without training further, the run says so.
+The step is the function that Keras' ``fit`` trained with last, or those that the last step of a loop of the script's own
+called, on copies of all their variables and on one batch that is held (:mod:`pipeline_lab.capture.script.own_loops`). The
+pipeline is a second iterator over the same dataset, asked for batches as fast as it gives them. Where a step cannot be run
+without training further, the run says so.
 """
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.script import keras_hooks, own_loops
-from pipeline_lab.capture.script.own_loops import CannotRunAloneError, OwnStep, prepare_alone
+from pipeline_lab.capture.script.own_loops import Call, CannotRunAloneError, OwnStep, prepare_alone
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import NS_PER_S
 
 WARM_CALLS, WARM_BATCHES = 3, 3
 LEAST_CALLS = 5
-MOST_NS = 3 * NS_PER_S
-"""Time for each of the two; a slow one takes at least :data:`LEAST_CALLS`."""
+MOST_S = 3.0
+"""Time for each of the two, at most; a slow one takes at least :data:`LEAST_CALLS`."""
 NO_LOOP = "Nothing was timed alone: neither Keras' fit nor a loop that calls functions for its batches was seen."
 NO_DATASET = "The pipeline alone was not timed: the script has dropped its dataset."
 
 
-def calibrate(recording: Recording) -> None:
-    """Time both and write them into the run; what cannot be timed is noted there."""
+def calibrate(recording: Recording, most_s: float = MOST_S) -> None:
+    """Time both, each for so long, and write them into the run; what cannot be timed is noted there."""
     fit, own = keras_hooks.last_fit(), own_loops.last_step()
     if fit is None and own is None:
         recording.note(NO_LOOP)
         return
     recording.enter("calibrating")
     dataset = fit.dataset if fit is not None else own.dataset if own is not None else None
-    pipeline_ns, batches, first_ns, pipeline_cpu_ns = _time_pipeline(dataset)
+    pipeline_ns, batches, first_ns, pipeline_cpu_ns = _time_pipeline(dataset, most_s)
     if dataset is None:
         recording.note(NO_DATASET)
     step_ns, steps, step_cpu_ns = None, 0, None
     try:
         if fit is not None:
-            step_ns, steps, step_cpu_ns = _time_fit(fit)
+            step_ns, steps, step_cpu_ns = _time_fit(fit, most_s)
         elif own is not None:
-            step_ns, steps, step_cpu_ns = _time_own(own)
+            step_ns, steps, step_cpu_ns = _time_own(own, most_s)
     except CannotRunAloneError as error:
         recording.note(f"The step alone was not timed: {error}, so it cannot be run without training further.")
     except Exception as error:  # models of any kind: what cannot be copied is left alone
-        recording.note(
-            f"The step alone was not timed: the model cannot be copied without its script ({type(error).__name__}: {error})."
-        )
+        recording.note(f"The step alone was not timed: it does not run again ({type(error).__name__}: {error}).")
     recording.log.write(
         CalibrationEvent(
             device_only_ns=step_ns,
@@ -63,8 +63,12 @@ def calibrate(recording: Recording) -> None:
     )
 
 
-def _time_pipeline(dataset: Any) -> tuple[float | None, int, float | None, float | None]:
-    """Return time per batch, number of batches, time to the first one, and processor time per batch, ns."""
+def _time_pipeline(dataset: Any, most_s: float) -> tuple[float | None, int, float | None, float | None]:
+    """Return time per batch, number of batches, time to the first one, and processor time per batch, ns.
+
+    Where passes are over within the time, whole ones are timed, with their beginnings: what was made ahead while nobody
+    asked would make the rest of a short pass look fast.
+    """
     if dataset is None:
         return None, 0, None, None
     begun_ns = time.perf_counter_ns()
@@ -74,27 +78,47 @@ def _time_pipeline(dataset: Any) -> tuple[float | None, int, float | None, float
         if next(batches, None) is None:
             return None, 0, first_ns, None
         first_ns = first_ns if number else float(time.perf_counter_ns() - begun_ns)
-    times = _repeat(lambda: next(batches, None) is not None)
+    times = _repeat(lambda: next(batches, None) is not None, most_s)
+    if next(batches, None) is None:
+        times = _time_passes(dataset, most_s) or times
     return (None, 0, first_ns, None) if times is None else (times[0], times[1], first_ns, times[2])
 
 
-def _time_own(step: OwnStep) -> tuple[float, int, float]:
+def _time_passes(dataset: Any, most_s: float) -> tuple[float, int, float] | None:
+    """Time whole passes: time per batch, number of batches, and processor time per batch, ns; None where there are no batches."""
+    counts: list[int] = []
+
+    def go_through() -> bool:
+        counts.append(sum(1 for _ in dataset))
+        return True
+
+    times = _repeat(go_through, most_s, least=1)
+    count = sum(counts)
+    return (
+        None if times is None or not count else (times[0] * len(counts) / count, count, times[2] * len(counts) / count)
+    )
+
+
+def _time_own(step: OwnStep, most_s: float) -> tuple[float, int, float]:
     """Return time per step of a loop of the script's own, number of steps, and processor time per step, ns."""
-    run = prepare_alone(step)
-    return _time_calls(run, step.of.steps_per_call or 1)
+    return _time_calls(prepare_alone(step.calls, step.dataset), step.of.steps_per_call or 1, most_s)
 
 
-def _time_fit(fit: keras_hooks.Fit) -> tuple[float, int, float]:
+def _time_fit(fit: keras_hooks.Fit, most_s: float) -> tuple[float, int, float]:
     """Return the same of Keras' ``fit``."""
-    model = fit.model
-    copy = type(model).from_config(model.get_config())
-    copy.compile_from_config(model.get_compile_config())
-    held = iter(fit.dataset.take(1).cache().repeat())
-    copy.make_train_function()
-    return _time_calls(lambda: copy.train_function(held), int(copy.steps_per_execution or 1))
+    inside = inspect.getclosurevars(inspect.unwrap(fit.model.train_function)).nonlocals.values()
+    calls: list[Call] = [(each, (iter(fit.dataset),), {}) for each in inside if isinstance(each, Function)]
+    alone = prepare_alone(calls, fit.dataset)
+    steps = int(fit.model.steps_per_execution or 1)
+    return _time_calls(lambda: [_result_of(each) for each in alone()], steps, most_s)
 
 
-def _time_calls(run: Callable[[], Any], steps: int) -> tuple[float, int, float]:
+def _result_of(ran: Any) -> Any:
+    """Return what Keras takes from its function after each call."""
+    return ran.get_value() if isinstance(ran, tf.experimental.Optional) and ran.has_value() else ran
+
+
+def _time_calls(run: Callable[[], Any], steps: int, most_s: float) -> tuple[float, int, float]:
     """Return time per step of a call of several steps, number of steps, and processor time per step, ns."""
     for _ in range(WARM_CALLS):
         _wait(run())
@@ -104,15 +128,17 @@ def _time_calls(run: Callable[[], Any], steps: int) -> tuple[float, int, float]:
         results[:] = [run()]
         return True
 
-    times = _repeat(call, lambda: _wait(results[0]))
+    times = _repeat(call, most_s, lambda: _wait(results[0]))
     assert times is not None
     return times[0] / steps, times[1] * steps, times[2] / steps
 
 
-def _repeat(call: Callable[[], bool], settle: Callable[[], None] = lambda: None) -> tuple[float, int, float] | None:
+def _repeat(
+    call: Callable[[], bool], most_s: float, settle: Callable[[], None] = lambda: None, least: int = LEAST_CALLS
+) -> tuple[float, int, float] | None:
     """Repeat a call until it fails or the time is up; return time, number and processor time of a call, None without any."""
     calls, begun_ns, begun_cpu_ns = 0, time.perf_counter_ns(), time.process_time_ns()
-    while calls < LEAST_CALLS or time.perf_counter_ns() - begun_ns < MOST_NS:
+    while calls < least or time.perf_counter_ns() - begun_ns < most_s * NS_PER_S:
         if not call():
             break
         calls += 1

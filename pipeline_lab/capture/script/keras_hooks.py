@@ -26,7 +26,7 @@ from pipeline_lab.capture.script.step_hooks import (
     replace_method,
     tell,
 )
-from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Role
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Role, refer_to
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,43 @@ class Fit:
     dataset: Any
 
 
-_fits: list[Fit] | None = None
-"""The last call of ``fit``, once somebody wants it kept."""
+class _KeptFit:
+    """The last call of ``fit``; its dataset is kept until the next one, its model only if that is asked for."""
+
+    def __init__(self, *, with_model: bool) -> None:
+        self._with_model = with_model
+        self.drop()
+
+    def drop(self) -> None:
+        self._model: Callable[[], Any] = lambda: None
+        self._dataset: Any = None
+
+    def keep(self, model: Any, dataset: Any) -> None:
+        self._model = (lambda: model) if self._with_model else weakref.ref(model)
+        self._dataset = dataset
+
+    def fit(self) -> Fit | None:
+        model = self._model()
+        return None if model is None else Fit(model, self._dataset)
 
 
-def keep_last_fit() -> None:
-    """Keep model and dataset of the last ``fit`` from now on, to time them by themselves afterwards."""
-    global _fits
-    _fits = _fits or []
+_kept: _KeptFit | None = None
+"""None until somebody wants it."""
+
+
+def keep_last_fit(*, with_model: bool) -> None:
+    """Keep the last ``fit`` from now on, to time it by itself afterwards.
+
+    Args:
+        with_model: Also a model that the script drops, and the memory that it takes.
+    """
+    global _kept
+    _kept = _kept or _KeptFit(with_model=with_model)
 
 
 def last_fit() -> Fit | None:
-    """Return the last ``fit``; None where none was kept."""
-    return _fits[-1] if _fits else None
+    """Return the last ``fit``; None where none was kept, or its model is gone."""
+    return None if _kept is None else _kept.fit()
 
 
 def hook_keras() -> bool:
@@ -101,6 +125,8 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
         if role is Role.FIT:
             here.model = weakref.ref(self)
             here.fit += 1
+            if _kept is not None:
+                _kept.drop()
         try:
             with CurrentModuleFilter():
                 return original(self, *arguments, **options)
@@ -120,8 +146,8 @@ def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
             here.epoch = Pass((role, ""), role, _examples_of_epoch(self), fit=here.fit)
             with contextlib.suppress(AttributeError):
                 self.data_adapter.pass_for_pipeline_lab = here.epoch
-        if role is Role.FIT and _fits is not None and here.model is not None:
-            _fits[:] = [Fit(here.model(), self._distributed_dataset)]
+        if role is Role.FIT and _kept is not None and here.model is not None:
+            _kept.keep(here.model(), self._distributed_dataset)
         return original(self)
 
     return begin
@@ -200,7 +226,7 @@ def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Calla
             return function(iterator)
         if of.iterator is None:
             with contextlib.suppress(TypeError):
-                of.iterator = weakref.ref(iterator)
+                of.iterator = refer_to(iterator)
         asked_ns = now_ns()
         try:
             result = function(iterator)

@@ -4,11 +4,13 @@ They run again on the batch that they had last, with copies of all variables, so
 that does more than call functions, or whose functions use more than tensors and variables, cannot be run so.
 """
 
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import psutil
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.eager import context
@@ -20,9 +22,15 @@ from pipeline_lab.capture.script.step_hooks import here, replace_method, trained
 from pipeline_lab.capture.script.step_notes import Pass
 from pipeline_lab.errors import PipelineLabError
 
+_ALTERS = re.compile(r"LookupTable(?!Find|Size)|Mutable|Queue|Summary|Write|Mutex|Barrier|StackP")
+"""Ops that alter a resource that is not a variable, or may."""
 _PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 MOST_CALLS = 1000
 """Calls that one step makes at most; a longer one has no boundaries that we know."""
+
+
+Call: TypeAlias = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""A ``tf.function``, and what it was given."""
 
 
 class CannotRunAloneError(PipelineLabError):
@@ -43,7 +51,7 @@ class OwnStep:
     of: Pass
     asked_ns: int
     dataset: Any
-    calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def trains(self) -> bool:
@@ -96,16 +104,20 @@ def _keep(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
         step.calls.append((function, arguments, options))
 
 
-def prepare_alone(step: OwnStep) -> Callable[[], Any]:
-    """Return what runs the step on copies of its variables.
+def prepare_alone(calls: Sequence[Call], dataset: Any) -> Callable[[], Any]:
+    """Return what makes the calls of a step again, on copies of their variables.
+
+    Args:
+        calls: Of the step.
+        dataset: That it takes its batches of; None where that is not known.
 
     Raises:
         CannotRunAloneError: It needs more than its batch and its variables.
     """
-    if not step.calls or len(step.calls) == MOST_CALLS:
+    if not calls or len(calls) == MOST_CALLS:
         raise CannotRunAloneError("it calls no tf.function")
     copies: dict[int, Any] = {}
-    prepared = [_prepare(*call, step.dataset, copies) for call in step.calls]
+    prepared = [_prepare(*call, dataset, copies) for call in calls]
 
     def run() -> Any:
         return [function._call_flat(given, captured) for function, given, captured in prepared]
@@ -121,8 +133,10 @@ def _prepare(
     concrete = function.get_concrete_function(*arguments, **options)
     if function.experimental_get_tracing_count() != traced:
         raise CannotRunAloneError("its function is traced again for each step")
-    if python := next((op for op in _operations(concrete) if op in _PYTHON_OPS), None):
-        raise CannotRunAloneError(f"its function runs Python ({python})")
+    operations = set(_operations(concrete))
+    if python := operations & _PYTHON_OPS:
+        raise CannotRunAloneError(f"its function runs Python ({min(python)})")
+    only_looks_up = "LookupTableFindV2" in operations and not any(map(_ALTERS.match, operations))
     bound = function_type_utils.canonicalize_function_inputs(arguments, options, concrete.function_type)
     given = concrete.function_type.unpack_inputs(bound)
     iterators = {id(each._iterator_resource) for each in _iterators((arguments, options))}
@@ -133,6 +147,8 @@ def _prepare(
         if tensor.dtype not in (tf.resource, tf.variant) or id(tensor) in iterators:
             return tensor
         if id(tensor) not in variables:
+            if only_looks_up:
+                return tensor
             raise CannotRunAloneError("its function uses a resource that is not a variable")
         if id(tensor) not in copies:
             copies[id(tensor)] = _copy(variables[id(tensor)])
@@ -162,6 +178,8 @@ def _leaves(structure: Any) -> list[Any]:
 def _copy(variable: Any) -> Any:
     if not isinstance(variable, tf.Variable) or hasattr(variable, "_values"):  # one of a strategy
         raise CannotRunAloneError("its variables are distributed")
+    if (variable.shape.num_elements() or 0) * variable.dtype.size > psutil.virtual_memory().available / 2:
+        raise CannotRunAloneError("there is too little memory for copies of its variables")
     with tf.device(variable.device):
         return tf.Variable(variable.read_value(), trainable=variable.trainable, shape=variable.shape)
 

@@ -37,12 +37,12 @@ class ScriptEnd:
 
     def greet(self) -> None:
         """Print the id of the run."""
-        self._say(f"recording into run {self._recording.folder.id}")
+        self.say(f"recording into run {self._recording.folder.id}")
 
     def warn(self, sentence: str) -> None:
         """Print a warning, and write it into the run."""
         self._recording.note(sentence)
-        self._say(sentence)
+        self.say(sentence)
 
     def by_exit(self, code: int, reason: str = "", details: str = "") -> None:
         """The script exited with that code; ``reason`` explains a code other than 0, ``details`` is a traceback."""
@@ -75,7 +75,7 @@ class ScriptEnd:
         if saw_tensorflow:
             self._print_verdict()
         else:
-            self._say(" ".join(filter(None, [reason, NO_TENSORFLOW])))
+            self.say(" ".join(filter(None, [reason, NO_TENSORFLOW])))
 
     def _print_verdict(self) -> None:
         if not self._speaks:
@@ -94,11 +94,12 @@ class ScriptEnd:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            self._say(f"the verdict takes longer; run `pipeline-lab analyze {folder}`")
+            self.say(f"the verdict takes longer; run `pipeline-lab analyze {folder}`")
         except (OSError, KeyboardInterrupt):  # the script's own exit matters more
-            self._say(f"the run is {folder}")
+            self.say(f"the run is {folder}")
 
-    def _say(self, words: str) -> None:
+    def say(self, words: str) -> None:
+        """Print a line, unless the script is to be watched quietly."""
         if self._speaks:
             with contextlib.suppress(Exception):  # the script may have closed its streams
                 print(f"pipeline-lab: {words}", file=sys.stderr)  # noqa: T201

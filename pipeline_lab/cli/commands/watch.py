@@ -22,12 +22,13 @@ def watch(
         str | None, typer.Option(help="Name of the run; by default the command.", show_default=False)
     ] = None,
     calibrate: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--calibrate",
-            help="After the script's last line, also time the step on one batch (of a copy of the Keras model) and the pipeline without the step.",
+            "--calibrate/--no-calibrate",
+            help="After the script's last line, also time the step on one batch (on copies of its variables) and the pipeline without the step.",
+            show_default="where fit trained a model that the script still has",
         ),
-    ] = False,
+    ] = None,
     samples: Annotated[
         bool,
         typer.Option(
@@ -54,7 +55,7 @@ def watch(
     options += [f"--name={name}"] if name else []
     options += [f"--store={store}"] if store else []
     options += ["--quiet"] if quiet else []
-    options += ["--calibrate"] if calibrate else []
+    options += [] if calibrate is None else ["--calibrate" if calibrate else "--no-calibrate"]
     options += ["--samples"] if samples else []
     options += ["-m"] if module else []
     command = module_command("pipeline_lab.capture.watch_script", *options, script, *_without_dashes(arguments or []))

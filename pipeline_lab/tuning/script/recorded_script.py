@@ -34,7 +34,7 @@ def record_script(
     *,
     most_s: float = 0.0,
 ) -> RunFolder:
-    """Watch a script to its end, or for so long; then it is interrupted as by Ctrl-C.
+    """Watch a script to its end, or for so long; then it is interrupted as by Ctrl-C. Its step and its input are timed alone, too.
 
     Args:
         script: What to run; what it prints is shown if it fails.
@@ -49,6 +49,7 @@ def record_script(
     known = {record.id for record in store.runs()}
     name = f"{Path(script.target).name} as it is"
     options = ["--store", str(store.root), "--quiet", f"--name={name}", f"--every={EVERY_S}", f"--seconds={WINDOW_S}"]
+    options += ["--calibrate", "--even-interrupted"]
     words = [*options, *(["-m"] if script.is_module else []), script.target, *script.arguments]
     command = module_command("pipeline_lab.capture.watch_script", *words)
     with tempfile.TemporaryFile() as log:

@@ -1,0 +1,135 @@
+"""Steps and pipelines of scripts that are timed alone, in the process that has TensorFlow."""
+
+import gc
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.capture import watched_calibration
+from pipeline_lab.capture.script import keras_hooks, own_loops, step_hooks
+from pipeline_lab.runs.run_events import CalibrationEvent
+
+BATCHES, BATCH = 6, 4
+A_MOMENT_S = 0.05
+
+
+@dataclass
+class Recorded:
+    """A recording that keeps what it is told."""
+
+    notes: list[str] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+
+    @property
+    def log(self) -> "Recorded":
+        return self
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+    def enter(self, phase: str) -> None:
+        self.phases.append(phase)
+
+    def write(self, event: Any) -> None:
+        self.events.append(event)
+
+
+class Doubled(keras.layers.Layer):
+    """A layer that nobody could build again from its configuration; it draws at random, and looks up in a table."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+        self.seeds = keras.random.SeedGenerator(1)
+        ranks = tf.lookup.KeyValueTensorInitializer(tf.range(2), tf.constant([0.0, 0.0]))
+        self.table = tf.lookup.StaticHashTable(ranks, 0.0)
+
+    def call(self, x: Any) -> Any:
+        nothing = self.table.lookup(tf.constant(1)) * keras.random.normal((1,), seed=self.seeds)
+        return self.function(x) + nothing
+
+
+def time_fit_alone(steps_per_execution: int = 1, run_eagerly: bool = False) -> dict[str, Any]:
+    """Time the step of a model after its ``fit``; return what was written, and whether the model is as it was."""
+    with patch.object(keras_hooks, "_kept", None):
+        keras_hooks.hook_keras()
+        keras_hooks.keep_last_fit(with_model=False)
+        model = _fitted(steps_per_execution=steps_per_execution, run_eagerly=run_eagerly)
+        before = [np.array(each) for each in (*model.variables, *model.optimizer.variables)]
+        found = _calibrated()
+        after = [np.array(each) for each in (*model.variables, *model.optimizer.variables)]
+        is_unchanged = all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    return {**found, "is_unchanged": is_unchanged}
+
+
+def forget_fits() -> dict[str, Any]:
+    """Return whether a fit is known, while its model lives and once it is gone, kept with its model and without."""
+    known = {}
+    for with_model in (False, True):
+        with patch.object(keras_hooks, "_kept", None):
+            keras_hooks.hook_keras()
+            keras_hooks.keep_last_fit(with_model=with_model)
+            model = _fitted()
+            known[f"alive, {with_model}"] = keras_hooks.last_fit() is not None
+            del model
+            keras.backend.clear_session()
+            gc.collect()
+            known[f"gone, {with_model}"] = keras_hooks.last_fit() is not None
+    return known
+
+
+def time_loop_alone() -> dict[str, Any]:
+    """Time the step of a loop that calls a function; return what was written, and the weight before and after."""
+    call = own_loops.Function.__call__
+    try:
+        own_loops.keep_last_step()
+        step_hooks.listen(notes := [].append)
+        weight = tf.Variable(1.0)
+
+        @tf.function
+        def step(batch: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = weight * tf.reduce_mean(batch)
+            weight.assign_sub(0.01 * tape.gradient(loss, weight))
+            return loss
+
+        for _ in range(2):
+            for batch in _numbers():
+                step(batch)
+        before = float(weight)
+        found = _calibrated()
+        return {**found, "is_unchanged": float(weight) == before}
+    finally:
+        step_hooks.leave(notes)
+        own_loops.Function.__call__ = call
+        own_loops._last.clear()
+
+
+def _fitted(**compiled: Any) -> Any:
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(Doubled(lambda x: 2.0 * x)(inputs)))
+    model.compile("adam", "mse", **compiled)
+    model.fit(_numbers().map(lambda each: (each, each[:, :1])), epochs=2, verbose=0)
+    return model
+
+
+def _numbers() -> Any:
+    return tf.data.Dataset.range(BATCHES * BATCH).map(lambda n: tf.fill([3], tf.cast(n, tf.float32))).batch(BATCH)
+
+
+def _calibrated() -> dict[str, Any]:
+    recorded = Recorded()
+    watched_calibration.calibrate(recorded, A_MOMENT_S)  # type: ignore[arg-type]
+    events = [event for event in recorded.events if isinstance(event, CalibrationEvent)]
+    return {
+        "notes": recorded.notes,
+        "times": [
+            (event.device_only_ns, event.device_only_steps, event.pipeline_only_ns, event.pipeline_only_batches)
+            for event in events
+        ],
+    }

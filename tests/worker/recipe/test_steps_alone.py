@@ -1,0 +1,55 @@
+"""The step and the pipeline of a script, timed alone once its training is over."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+TASKS = "tests.worker.recipe.alone_tasks"
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_the_step_of_any_model_runs_alone_and_leaves_the_model_as_it_was(
+    ask_tensorflow: Callable[..., Any], steps_per_execution: int
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:time_fit_alone", steps_per_execution=steps_per_execution)
+    assert found["notes"] == []
+    ((step_ns, steps, batch_ns, batches),) = found["times"]
+    assert step_ns > 0
+    assert steps >= 5 * steps_per_execution
+    assert steps % steps_per_execution == 0
+    assert batch_ns > 0
+    assert batches % 6 == 0, "whole passes"
+    assert found["is_unchanged"], "weights, the optimizer's state and seeds"
+
+
+def test_a_step_without_a_function_is_not_run(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow(f"{TASKS}:time_fit_alone", run_eagerly=True)
+    assert found["notes"] == [
+        "The step alone was not timed: it calls no tf.function, so it cannot be run without training further."
+    ]
+    ((step_ns, _, batch_ns, _),) = found["times"]
+    assert step_ns is None
+    assert batch_ns > 0, "the pipeline alone is timed all the same"
+    assert found["is_unchanged"]
+
+
+def test_the_step_of_a_loop_runs_alone(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow(f"{TASKS}:time_loop_alone")
+    assert found["notes"] == []
+    ((step_ns, steps, _, _),) = found["times"]
+    assert step_ns > 0
+    assert steps >= 5
+    assert found["is_unchanged"]
+
+
+def test_a_model_that_the_script_drops_is_kept_only_where_that_is_asked_for(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    assert ask_tensorflow(f"{TASKS}:forget_fits") == {
+        "alive, False": True,
+        "gone, False": False,
+        "alive, True": True,
+        "gone, True": True,
+    }
