@@ -15,6 +15,8 @@ from pipeline_lab.advice.what_if import LEAST_NS
 from pipeline_lab.analysis.input.model_nodes import REFILLED
 
 EPOCHS = "start of each epoch"
+MOST_SLOWING = 1.5
+"""What each ns of the pipeline's processor time lengthens a step by at most: a core that it takes, and caches that it empties."""
 
 
 def lay_out(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assumed) -> list[Term]:
@@ -45,11 +47,13 @@ def share_cores(run: ScriptRun) -> ScriptRun:
     Where the step needs the core that the pipeline is on, it waits for as long as the pipeline computes: the more often, the
     more cores are at work on average, of which the step keeps one at work at least. What the pipeline did while the step waited
     for it slowed nothing down. Published scripts that were timed with a held batch (``benchmarks.scripts``) lost half to twice
-    as much; ``watch --calibrate`` measures it.
+    as much. Where the step was timed alone, what it takes longer beside the pipeline is known.
     """
+    made_ns = _processor_ns(run, _within_epochs(run, run.stages))
+    if run.beside_ns and made_ns:
+        return replace(run, slowing=min(MOST_SLOWING, run.beside_ns / made_ns))
     if run.cores_used is None:
         return run
-    made_ns = _processor_ns(run, _within_epochs(run, run.stages))
     beside_ns = max(0.0, made_ns - run.cores * max(0.0, run.steady_ns - run.ceiling_ns))
     if not beside_ns:
         return run

@@ -84,6 +84,8 @@ def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
     if binding.startswith(ORDER):
         return run
     waits = run.ceiling_ns <= (1.0 - WAITED_SHARE) * steady_ns
+    if binding == STEP and run.is_calibrated and run.starting_ns:
+        return replace(run, starting_ns=run.starting_ns + steady_ns - found_ns)  # later batches of an epoch wait, too
     if not 1.0 / MOST_UNEXPLAINED <= factor <= (MOST_UNEXPLAINED_WAIT if waits else MOST_UNEXPLAINED):
         ran, said = format_duration(run.step_ns), format_duration(found_ns + run.starting_ns)
         why = "something else slows it down" if factor > 1.0 else "the machine was slower while they were measured"
@@ -176,11 +178,13 @@ def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavai
     )
 
 
-def predict_without(run: ScriptRun, calls: Sequence[int]) -> ScriptPrediction:
-    """Predict the step if the functions of some calls took no time at all: the most that rewriting them can bring."""
+def predict_without(run: ScriptRun, calls: Sequence[int], left: float = 0.0) -> ScriptPrediction:
+    """Predict the step if the functions of some calls took that part of their time: none is the most that rewriting them can bring."""
 
     def make(stages: Stages, _: Assumed) -> Stages:
-        return tuple(replace(stage, work_ns=0.0) if set(calls) & set(stage.calls) else stage for stage in stages)
+        return tuple(
+            replace(stage, work_ns=left * stage.work_ns) if set(calls) & set(stage.calls) else stage for stage in stages
+        )
 
     found = _predict(run, run, make)
     assert isinstance(found, ScriptPrediction)

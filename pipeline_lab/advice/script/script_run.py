@@ -17,6 +17,9 @@ NO_STEPS = "No step of the script was timed, so what a change would bring cannot
 
 STARTING_SHARE = 0.05
 """Part of the time that the starts of epochs take before they are told apart from other waits."""
+ITS_PYTHON = 0.5
+"""Part of the Python between TensorFlow's calls, as a window has it, that a step timed alone lacks: with it, it took what five published
+scripts took on one batch to 7 % (``benchmarks.scripts``)."""
 BUFFERS_SHARE = 0.5
 """Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
 
@@ -48,6 +51,8 @@ class ScriptRun:
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
         starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
+        beside_ns: What a step was seen to take longer beside the pipeline than alone, without its waits; None where it was not timed
+            alone.
         cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
         slowing: What each ns of processor time of the pipeline lengthens the step by, 0 to 1.
     """
@@ -72,6 +77,7 @@ class ScriptRun:
     memory_bytes: float | None = None
     epoch_batches: float | None = None
     starting_ns: float = 0.0
+    beside_ns: float | None = None
     cores_used: float | None = None
     slowing: float = 0.0
 
@@ -95,7 +101,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     if recipe.trained is None:
         return Unavailable(NO_TRAINING)
     results = judged(diagnosis)
-    step_ns, between_ns, noise = _step(results)
+    step_ns, noise = _step(results)
     if not step_ns:
         return Unavailable(NO_STEPS)
     load = results.job_load
@@ -106,10 +112,9 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     if isinstance(stages, Unavailable):
         return stages
     calibration = results.calibration
-    if isinstance(calibration, Unavailable):
-        ceiling_ns = step_ns * (1.0 - _waiting_share(results))
-    else:
-        ceiling_ns = min(step_ns, calibration.device_only_ns + between_ns)
+    beside_ns = _beside_ns(results)
+    waits = _waiting_share(results, is_calibrated=beside_ns is not None)
+    ceiling_ns = step_ns * (1.0 - waits) - (beside_ns or 0.0)
     work_ns = sum(stage.work_ns for stage in stages)
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
@@ -134,6 +139,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
+        beside_ns=beside_ns,
         cores_used=_shared_cores(results),
     )
 
@@ -189,20 +195,30 @@ def _shared_cores(results: Diagnosis) -> float | None:
     return None if has_device or is_timed or isinstance(load, Unavailable) else load.cores_used
 
 
+def _beside_ns(results: Diagnosis) -> float | None:
+    """Return what a typical step takes longer beside the pipeline than alone, without its wait; None where it was not timed alone."""
+    job, calibration = results.job_steps, results.calibration
+    if isinstance(job, Unavailable) or isinstance(calibration, Unavailable):
+        return None
+    typical, python = unprofiled_steps(job), _between_ns(results, job.median_ns)
+    between_ns = max(typical.between_ns, 0.0 if python is None else ITS_PYTHON * python[0])
+    return max(0.0, typical.step_ns - typical.waited_ns - between_ns - calibration.device_only_ns)
+
+
 def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:
     verdict = results.verdict
     blamed = [index for index, stage in enumerate(stages) if stage.name == verdict.stage and stage.at_once > 1]
     return blamed[0] if blamed and verdict.cause == InputCause.ORDERING else None
 
 
-def _step(results: Diagnosis) -> tuple[float, float, float]:
-    """Return the step, the time between two steps, ns, and how uncertain the step is, percent; 0 where it is not known."""
+def _step(results: Diagnosis) -> tuple[float, float]:
+    """Return the step, ns, and how uncertain it is, percent; 0 where it is not known."""
     job, steps = results.job_steps, results.steps
     if not isinstance(job, Unavailable):
-        return _mean_ns(job), unprofiled_steps(job).between_ns, noise_percent(job)
+        return _mean_ns(job), noise_percent(job)
     if not isinstance(steps, Unavailable):
-        return float(steps.training_step_ns.mean()), 0.0, 0.0
-    return 0.0, 0.0, 0.0
+        return float(steps.training_step_ns.mean()), 0.0
+    return 0.0, 0.0
 
 
 def _mean_ns(job: JobSteps) -> float:
@@ -211,9 +227,11 @@ def _mean_ns(job: JobSteps) -> float:
     return float(tables.ints(job.table, "step_ns")[plain].mean()) if plain.any() else job.mean_ns
 
 
-def _waiting_share(results: Diagnosis) -> float:
-    """Return the share of the step that passes waiting for input, as the verdict has it."""
+def _waiting_share(results: Diagnosis, *, is_calibrated: bool) -> float:
+    """Return the share of the step that passes waiting for input, as the verdict has it; all waits where the step was timed alone."""
     verdict, job = results.verdict, results.job_steps
+    if is_calibrated and not isinstance(job, Unavailable) and job.wait_percent is not None:
+        return min(1.0, job.wait_percent / 100.0)
     if verdict.verdict_class is VerdictClass.INPUT_BOUND and verdict.lost_percent is not None:
         return min(1.0, verdict.lost_percent / 100.0)
     if not isinstance(job, Unavailable) and job.wait_percent is not None:

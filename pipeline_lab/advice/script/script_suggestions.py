@@ -34,6 +34,8 @@ BUSY_CORES = 0.2
 """Part of the cores that others may use before it is worth a word."""
 MUCH_MORE_PERCENT = 5.0
 """Points by which a quiet machine has to gain more before it is worth a word."""
+LEFT_OF_PYTHON = 0.5
+"""Part of a Python function's time that TensorFlow ops, or processes, still take: published scripts kept 0.4 to 0.6 (``benchmarks.scripts``)."""
 WEIGHTS = {Risk.LOW: 1.0, Risk.SOME: 1.5, Risk.HIGH: 3.0}
 """What a gain is divided by before suggestions are ordered by it."""
 
@@ -351,6 +353,7 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     run = case.run
     if run.python_computes and not run.is_calibrated and run.busy_ns:
         run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
-    found = predict_without(run, [*case.blamed, *_one_by_one(case)])
+    left = LEFT_OF_PYTHON if case.cause is InputCause.PYTHON_BOUND else 0.0
+    found = predict_without(run, [*case.blamed, *_one_by_one(case)], left)
     gain = round(max(0.0, found.gain_percent), 1)  # the most that words can gain is never a loss
     return replace(placed, predicted_gain_percent=gain, held_back=hold_back(run, found))

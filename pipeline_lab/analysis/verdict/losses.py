@@ -6,6 +6,8 @@ highly input-bound).
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pipeline_lab.analysis.causes import Busy, StepPart, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
@@ -200,12 +202,15 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     Windows are few, and rarely hold the beginning of an epoch. All steps give the number; the windows tell its cause, and
     how much of a wait the device is busy.
 
+    Of a wait the device may hide as much as in the windows, but no more than it works in a step: the beginning of an epoch
+    outlasts that.
+
     Args:
         results: Of the job.
         in_windows: Exposed input wait, percent of the recorded steps.
     """
-    job, stalls = results.job_steps, results.input_stalls
-    if isinstance(job, Unavailable) or isinstance(stalls, Unavailable):
+    job, stalls, steps = results.job_steps, results.input_stalls, results.steps
+    if isinstance(job, Unavailable) or isinstance(stalls, Unavailable) or isinstance(steps, Unavailable):
         return None
     waiting = job.wait_percent
     if waiting is None or job.count < FEWEST_STEPS:
@@ -214,8 +219,13 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
         return None if abs(waiting - in_windows) < UNFAIR_PERCENT else waiting
     if abs(waiting - stalls.call_percent) < UNFAIR_PERCENT:
         return None
-    exposed = in_windows / stalls.call_percent if stalls.call_percent else 1.0
-    return min(100.0, waiting * min(1.0, exposed))
+    hidden = 1.0 - min(1.0, in_windows / stalls.call_percent) if stalls.call_percent else 0.0
+    works_ns = float(steps.training_step_ns.mean()) * (1.0 - in_windows / 100.0)
+    waits_ns = tables.ints(job.table, "wait_ns")[
+        tables.valid(job.table, "wait_ns") & ~tables.bools(job.table, "warmup")
+    ]
+    hidden_ns = np.minimum(hidden * waits_ns, works_ns).sum()
+    return waiting * (1.0 - float(hidden_ns) / max(1.0, float(waits_ns.sum())))
 
 
 def _is_fair_sample(job: JobSteps | Unavailable) -> bool:

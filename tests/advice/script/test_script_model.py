@@ -70,6 +70,24 @@ def test_what_the_pipeline_takes_from_a_step_on_the_same_cores_is_told_by_how_ma
     assert predicted(replace(run, cores_used=None), Insert(2, "cache")).gain_percent == 0.0
 
 
+def test_what_a_step_that_was_timed_alone_takes_longer_beside_the_pipeline_goes_with_the_pipelines_work():
+    """Alone it takes 6 of its 10 ms; the other 4 go with the map's 4 ms of processor time."""
+    run = script(
+        stages=stages(0.4), step_ms=10.0, ceiling_ms=6.0, beside_ms=4.0, cores=2.0, pool_threads=2, cpu_share=1.0
+    )
+    assert predicted(run, Insert(2, "cache")).gain_percent == pytest.approx(40.0, abs=0.1)
+    assert predicted(run, PARALLEL).gain_percent == 0.0, "as much work as before"
+
+
+def test_waits_that_the_pipeline_does_not_explain_belong_to_the_beginnings_of_epochs():
+    """Half of the step is known to be waiting for first batches; the pipeline makes one in a fifth of what is left."""
+    run = script(stages=stages(0.1), step_ms=20.0, ceiling_ms=5.0, starting_ms=10.0)
+    explained = explain_script(run)
+    assert isinstance(explained, ScriptRun)
+    assert (explained.steady_ns, explained.starting_ns) == (5e6, 15e6)
+    assert predicted(run, Insert(2, "cache")).gain_percent == pytest.approx(75.0, abs=1.0)
+
+
 def test_python_that_computes_may_hold_its_lock_or_not():
     python = script(recipe=recipe(python=(DECODE,)), stages=stages(python=1.0), cpu_share=1.0)
     found = predicted(python, PARALLEL)
@@ -162,6 +180,7 @@ def test_a_rewrite_can_bring_what_the_rest_of_the_pipeline_leaves():
     run = explain_script(script())
     assert isinstance(run, ScriptRun)
     assert predict_without(run, (2,)).gain_percent == 75.0
+    assert predict_without(run, (2,), 0.5).gain_percent == 50.0, "10 of 20 ms are left"
 
 
 def test_an_order_that_holds_the_script_up_can_be_given_up():

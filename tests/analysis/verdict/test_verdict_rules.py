@@ -411,6 +411,21 @@ def test_where_windows_miss_the_beginnings_of_epochs_all_steps_give_the_number()
     assert verdict.sentence.startswith("The job is input-bound: 48 ms of each 75 ms step (64 %)")
 
 
+@pytest.mark.parametrize(("waits", "lost"), [("all", 20.0), ("one", 39.6)])
+def test_the_device_hides_no_more_of_a_wait_than_it_works_in_a_step(waits: str, lost: float) -> None:
+    """In windows half of each wait is hidden. All steps wait for 40 %: each for 30 of 75 ms, or one of them for all."""
+    job = results.job_steps()
+    plain = ~tables.bools(job.table, "warmup")
+    each = np.where(plain, 30 * results.MS, 0)
+    one = np.where(np.cumsum(plain) == 1, each.sum(), 0) * plain
+    table = tables.replace_column(job.table, "wait_ns", {"all": each, "one": one}[waits])
+    job = replace(job, table=table, total_ns=75 * results.MS * int(plain.sum()), wait_total_ns=int(each.sum()))
+    verdict = judged(
+        divided(input_wait=5, host_compute=95), job_steps=job, input_stalls=in_windows(waiting=5, calling=10)
+    )
+    assert verdict.lost_percent == pytest.approx(lost, abs=0.5)
+
+
 def test_calls_for_a_batch_that_are_filled_with_ops_are_no_wait_in_windows_that_are_a_fair_sample() -> None:
     """A distributed iterator that unpacks sparse tensors: its calls take 60 % of all steps, recorded or not; tf.data 2 %."""
     job, stalls = results.job_steps(), in_windows(waiting=2, calling=2)
