@@ -122,12 +122,16 @@ def _read_answer(run: Path) -> Answer:
     shutil.rmtree(run / "analysis", ignore_errors=True)  # judged by the rules as they are now
     diagnosis = pipeline_lab.analyze(run)
     verdict, job, ends = diagnosis.verdict, diagnosis.job_steps, diagnosis.iterator_ends
+    functions = dict.fromkeys(part.function for call in verdict.calls for part in call.python)
     return Answer(
         verdict=verdict.verdict_class.value,
         cause=verdict.cause,
         confidence=verdict.confidence.value,
         sentence=verdict.sentence,
-        places=[f"{call.place}-{call.place.end_line}" for call in verdict.calls if call.place is not None],
+        places=[
+            *(f"{call.place}-{call.place.end_line}" for call in verdict.calls if call.place is not None),
+            *(f"{Path(of.file).name}:{of.line}-{of.end_line}" for of in functions if of.file),
+        ],
         suggestions=[
             (one.change, None if isinstance(one.predicted_gain_percent, Unavailable) else one.predicted_gain_percent)
             for one in verdict.suggestions

@@ -60,7 +60,8 @@ def write_sentence(
         )
     elif kind is VerdictClass.HOST_CONTENTION:
         template = SHARED_CORES_SENTENCE if losses.is_estimated else template
-        why = f", most of all {stage}" if stage else ""
+        runs = f", which runs Python in {functions}" if functions else ""
+        why = f", most of all {stage}{runs}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
         if of_class - share_percent >= NAMED_REST_PERCENT:

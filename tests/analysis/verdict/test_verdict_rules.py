@@ -18,9 +18,11 @@ from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepB
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
-from pipeline_lab.analysis.verdict.verdict import Confidence, Verdict
-from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
+from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Verdict
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict, write_sentence
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import PythonPart, SourcePlace, UserFunction
+from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.units import format_duration
 from tests.analysis.steps.test_stragglers import breakdown
@@ -424,6 +426,16 @@ def test_the_device_hides_no_more_of_a_wait_than_it_works_in_a_step(waits: str, 
         divided(input_wait=5, host_compute=95), job_steps=job, input_stalls=in_windows(waiting=5, calling=10)
     )
     assert verdict.lost_percent == pytest.approx(lost, abs=0.5)
+
+
+def test_python_that_takes_cores_from_the_step_is_named_with_its_line() -> None:
+    python = PythonPart("PyDataset", UserFunction("Pets.__getitem__", "__main__", "/home/me/train.py", 89, 99))
+    call = WrittenCall("model.fit(pets)", SourcePlace("/home/me/train.py", 215, 215, 0, 9, 215), (python,))
+    losses = Losses({VerdictClass.HOST_CONTENTION: 27.0}, 50e6, Busy.HOST_COMPUTE)
+    said = write_sentence(VerdictClass.HOST_CONTENTION, None, Blame(stage="Generator", calls=(call,)), losses)
+    assert said.endswith(
+        "most of all train.py:215 model.fit(pets), which runs Python in Pets.__getitem__ (train.py:89)."
+    )
 
 
 def test_calls_for_a_batch_that_are_filled_with_ops_are_no_wait_in_windows_that_are_a_fair_sample() -> None:
