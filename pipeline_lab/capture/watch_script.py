@@ -199,7 +199,7 @@ class LookBack:
     Args:
         recording: The run.
         calibrates: Whether to time them; None where that costs the training nothing: a step that ``fit`` took, whose model the
-            script still has.
+            script still has, on data that a generator or unknown source does not give.
         samples: Whether to find the files.
     """
 
@@ -221,14 +221,14 @@ class LookBack:
     def look(self, say: Callable[[str], None]) -> None:
         """Do it, and say so first; Ctrl-C leaves it."""
         from pipeline_lab.capture.script.keras_hooks import last_fit
-        from pipeline_lab.capture.watched_calibration import MOST_S, calibrate
+        from pipeline_lab.capture.watched_calibration import MOST_S, calibrate, may_be_timed
         from pipeline_lab.capture.watched_samples import sample_training
 
         most_s = MOST_S if self._calibrates else min(MOST_S, UNASKED_SHARE * (time.monotonic() - self._begun_s))
-        has_fit = self._recording.process.size == 1 and last_fit() is not None
+        may_time = self._recording.process.size == 1 and may_be_timed(last_fit())
         for is_wanted, doing, what, done in (
             (
-                has_fit if self._calibrates is None else self._calibrates,
+                may_time if self._calibrates is None else self._calibrates,
                 "timing the step and its input alone, a few seconds (--no-calibrate leaves that out)",
                 "Nothing was timed alone",
                 lambda recording: calibrate(recording, most_s),

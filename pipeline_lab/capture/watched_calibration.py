@@ -20,6 +20,7 @@ from pipeline_lab.capture.script import keras_hooks, own_loops
 from pipeline_lab.capture.script.own_loops import Call, CannotRunAloneError, OwnStep, prepare_alone
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.recipe.notes import note_of
 
 WARM_CALLS, WARM_BATCHES = 3, 3
 LEAST_CALLS = 5
@@ -27,6 +28,17 @@ MOST_S = 3.0
 """Time for each of the two, at most; a slow one takes at least :data:`LEAST_CALLS`."""
 NO_LOOP = "Nothing was timed alone: neither Keras' fit nor a loop that calls functions for its batches was seen."
 NO_DATASET = "The pipeline alone was not timed: the script has dropped its dataset."
+
+
+def may_be_timed(fit: keras_hooks.Fit | None) -> bool:
+    """Say whether a fit may be timed although nobody asked for it: reading its data once more must not begin what may not end.
+
+    A generator may wait for what has stopped, as may a source that we do not know; workers would start again.
+    """
+    if fit is None or fit.is_fed:
+        return False
+    notes = list(note_of(fit.dataset).upstream())
+    return all(note.is_understood and all(part.kind != "generator" for part in note.python) for note in notes)
 
 
 def calibrate(recording: Recording, most_s: float = MOST_S) -> None:

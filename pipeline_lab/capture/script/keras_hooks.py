@@ -36,10 +36,12 @@ class Fit:
     Attributes:
         model: The model.
         dataset: That its steps took batches of.
+        is_fed: Workers of a ``PyDataset`` feed it, which begin again with each reading.
     """
 
     model: Any
     dataset: Any
+    is_fed: bool = False
 
 
 class _KeptFit:
@@ -52,14 +54,15 @@ class _KeptFit:
     def drop(self) -> None:
         self._model: Callable[[], Any] = lambda: None
         self._dataset: Any = None
+        self._is_fed = False
 
-    def keep(self, model: Any, dataset: Any) -> None:
+    def keep(self, model: Any, dataset: Any, *, is_fed: bool) -> None:
         self._model = (lambda: model) if self._with_model else weakref.ref(model)
-        self._dataset = dataset
+        self._dataset, self._is_fed = dataset, is_fed
 
     def fit(self) -> Fit | None:
         model = self._model()
-        return None if model is None else Fit(model, self._dataset)
+        return None if model is None else Fit(model, self._dataset, self._is_fed)
 
 
 _kept: _KeptFit | None = None
@@ -147,7 +150,8 @@ def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
             with contextlib.suppress(AttributeError):
                 self.data_adapter.pass_for_pipeline_lab = here.epoch
         if role is Role.FIT and _kept is not None and here.model is not None:
-            _kept.keep(here.model(), self._distributed_dataset)
+            is_fed = getattr(getattr(self, "data_adapter", None), "enqueuer", None) is not None
+            _kept.keep(here.model(), self._distributed_dataset, is_fed=is_fed)
         return original(self)
 
     return begin

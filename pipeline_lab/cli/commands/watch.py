@@ -26,7 +26,7 @@ def watch(
         typer.Option(
             "--calibrate/--no-calibrate",
             help="After the script's last line, also time the step on one batch (on copies of its variables) and the pipeline without the step.",
-            show_default="where fit trained a model that the script still has",
+            show_default="where fit trained a model that the script still has, on data of no generator",
         ),
     ] = None,
     samples: Annotated[

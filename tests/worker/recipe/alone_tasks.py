@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.capture import watched_calibration
-from pipeline_lab.capture.script import keras_hooks, own_loops, step_hooks
+from pipeline_lab.capture.script import keras_hooks, noted_datasets, own_loops, step_hooks
 from pipeline_lab.runs.run_events import CalibrationEvent
 
 BATCHES, BATCH = 6, 4
@@ -83,6 +83,62 @@ def forget_fits() -> dict[str, Any]:
     return known
 
 
+def name_fits_to_time() -> dict[str, bool]:
+    """Return which fits are timed although nobody asked, by what they are given."""
+    noted_datasets.note_new_datasets()
+    x = np.ones((8, 3), np.float32)
+
+    def numbers() -> Any:
+        for each in x:
+            yield each, each[:1]
+
+    specs = (tf.TensorSpec((3,), tf.float32), tf.TensorSpec((1,), tf.float32))
+    made = tf.data.Dataset.from_generator(numbers, output_signature=specs).batch(2)
+    given = {
+        "arrays": lambda model: model.fit(x, x[:, :1], batch_size=2, verbose=0),
+        "a dataset": lambda model: model.fit(_pairs(), verbose=0),
+        "Python in a map": lambda model: model.fit(_pairs(python=True), verbose=0),
+        "a generator": lambda model: model.fit((each[None], each[None, :1]) for each in x),
+        "a dataset of a generator": lambda model: model.fit(made.repeat(2), verbose=0),
+        "a PyDataset": lambda model: model.fit(Rows(x), verbose=0),
+        "a PyDataset with workers": lambda model: model.fit(Rows(x, workers=2), verbose=0),
+    }
+    found = {}
+    for name, fit in given.items():
+        with patch.object(keras_hooks, "_kept", None):
+            keras_hooks.hook_keras()
+            keras_hooks.keep_last_fit(with_model=True)
+            model = keras.Sequential([keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            fit(model)
+            found[name] = watched_calibration.may_be_timed(keras_hooks.last_fit())
+    return found
+
+
+class Rows(keras.utils.PyDataset):
+    """Batches of two rows."""
+
+    def __init__(self, x: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.x = x
+
+    def __len__(self) -> int:
+        return len(self.x) // 2
+
+    def __getitem__(self, number: int) -> Any:
+        rows = self.x[2 * number : 2 * number + 2]
+        return rows, rows[:, :1]
+
+
+def _pairs(*, python: bool = False) -> Any:
+    numbers = _numbers()
+    if python:
+        numbers = numbers.map(
+            lambda each: tf.ensure_shape(tf.numpy_function(np.negative, [each], tf.float32), (None, 3))
+        )
+    return numbers.map(lambda each: (each, each[:, :1]))
+
+
 def time_loop_alone() -> dict[str, Any]:
     """Time the step of a loop that calls a function; return what was written, and the weight before and after."""
     call = own_loops.Function.__call__
@@ -114,7 +170,7 @@ def _fitted(**compiled: Any) -> Any:
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(1)(Doubled(lambda x: 2.0 * x)(inputs)))
     model.compile("adam", "mse", **compiled)
-    model.fit(_numbers().map(lambda each: (each, each[:, :1])), epochs=2, verbose=0)
+    model.fit(_pairs(), epochs=2, verbose=0)
     return model
 
 

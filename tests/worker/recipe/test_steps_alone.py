@@ -53,3 +53,15 @@ def test_a_model_that_the_script_drops_is_kept_only_where_that_is_asked_for(
         "alive, True": True,
         "gone, True": True,
     }
+
+
+def test_what_may_wait_for_ever_is_not_read_again_unasked(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow(f"{TASKS}:name_fits_to_time") == {
+        "arrays": True,
+        "a dataset": True,
+        "Python in a map": True,
+        "a generator": False,
+        "a dataset of a generator": False,
+        "a PyDataset": True,
+        "a PyDataset with workers": False,
+    }
