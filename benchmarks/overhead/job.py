@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture import ProfileWindows
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.capture.watch_script import Watcher
+from pipeline_lab.capture.watch_script import LookBack, Watcher
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import WindowEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
@@ -93,7 +93,8 @@ class ByClock:
     def __init__(self, store: str, first_step: int = LEAD_STEPS) -> None:
         del first_step
         self._recording = Recording(open_store(Path(store)), "overhead", tags=())
-        self._watcher = Watcher(self._recording, Path.cwd(), every_s=20.0, length_s=1.0)
+        afterwards = LookBack(self._recording, calibrates=None, samples=False)
+        self._watcher = Watcher(self._recording, Path.cwd(), every_s=20.0, length_s=1.0, keep=afterwards.keep)
 
     def before(self, step: int) -> None: ...
 
