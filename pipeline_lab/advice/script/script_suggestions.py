@@ -353,7 +353,13 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     run = case.run
     if run.python_computes and not run.is_calibrated and run.busy_ns:
         run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
-    left = LEFT_OF_PYTHON if case.cause is InputCause.PYTHON_BOUND else 0.0
-    found = predict_without(run, [*case.blamed, *_one_by_one(case)], left)
-    gain = round(max(0.0, found.gain_percent), 1)  # the most that words can gain is never a loss
-    return replace(placed, predicted_gain_percent=gain, held_back=hold_back(run, found))
+    calls = [*case.blamed, *_one_by_one(case)]
+    found = predict_without(run, calls)
+    most = round(max(0.0, found.gain_percent), 1)  # the most that words can gain is never a loss
+    if case.cause is InputCause.PYTHON_BOUND:
+        found = predict_without(run, calls, LEFT_OF_PYTHON)
+        gain = round(max(0.0, found.gain_percent), 1)
+        placed = replace(placed, predicted_gain_percent=gain, gain_range_percent=(0.0, most))
+    else:
+        placed = replace(placed, predicted_gain_percent=most)
+    return replace(placed, held_back=hold_back(run, found))

@@ -109,6 +109,7 @@ def test_python_is_rewritten_first_and_then_called_less_often():
     assert found[0].change.startswith("train.py:41: Write decode (train.py:7) in TensorFlow ops")
     assert found[0].before == ".map(load)"
     assert found[0].predicted_gain_percent == 50.0  # half of the Python is left
+    assert found[0].prediction == "predicted: step 50 % shorter, 0 to 75 %"
     assert any(each.after == ".batch(10).map(load)" for each in found[1:])
 
 
