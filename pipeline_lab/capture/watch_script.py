@@ -160,7 +160,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     def look_back() -> None:
         if watcher.finish():
-            afterwards.look(ending.say)
+            with contextlib.suppress(Exception):  # must not affect the script's end
+                afterwards.look(ending.say)
 
     _run(chosen, home, ending, look_back)
 

@@ -33,9 +33,10 @@ NO_DATASET = "The pipeline alone was not timed: the script has dropped its datas
 def may_be_timed(fit: keras_hooks.Fit | None) -> bool:
     """Say whether a fit may be timed although nobody asked for it: reading its data once more must not begin what may not end.
 
-    A generator may wait for what has stopped, as may a source that we do not know; workers would start again.
+    A generator may wait for what has stopped, as may a source that we do not know; workers would start again. What is
+    divided among replicas is no dataset of one step.
     """
-    if fit is None or fit.is_fed:
+    if fit is None or fit.is_fed or not isinstance(fit.dataset, tf.data.Dataset):
         return False
     notes = list(note_of(fit.dataset).upstream())
     return all(note.is_understood and all(part.kind != "generator" for part in note.python) for note in notes)

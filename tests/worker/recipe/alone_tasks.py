@@ -1,5 +1,6 @@
 """Steps and pipelines of scripts that are timed alone, in the process that has TensorFlow."""
 
+import contextlib
 import gc
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,14 +103,17 @@ def name_fits_to_time() -> dict[str, bool]:
         "a dataset of a generator": lambda model: model.fit(made.repeat(2), verbose=0),
         "a PyDataset": lambda model: model.fit(Rows(x), verbose=0),
         "a PyDataset with workers": lambda model: model.fit(Rows(x, workers=2), verbose=0),
+        "a dataset for replicas": lambda model: model.fit(_pairs(), verbose=0),
     }
+    strategies = {"a dataset for replicas": tf.distribute.MirroredStrategy(["CPU:0"]).scope()}
     found = {}
     for name, fit in given.items():
         with patch.object(keras_hooks, "_kept", None):
             keras_hooks.hook_keras()
             keras_hooks.keep_last_fit(with_model=True)
-            model = keras.Sequential([keras.layers.Dense(1)])
-            model.compile("sgd", "mse")
+            with strategies.get(name, contextlib.nullcontext()):
+                model = keras.Sequential([keras.layers.Dense(1)])
+                model.compile("sgd", "mse")
             fit(model)
             found[name] = watched_calibration.may_be_timed(keras_hooks.last_fit())
     return found

@@ -64,4 +64,5 @@ def test_what_may_wait_for_ever_is_not_read_again_unasked(ask_tensorflow: Callab
         "a dataset of a generator": False,
         "a PyDataset": True,
         "a PyDataset with workers": False,
+        "a dataset for replicas": False,
     }
