@@ -24,6 +24,8 @@ from pipeline_lab.errors import PipelineLabError
 
 _ALTERS = re.compile(r"LookupTable(?!Find|Size)|Mutable|Queue|Summary|Write|Mutex|Barrier|StackP")
 """Ops that alter a resource that is not a variable, or may."""
+_REACHES_OUT = re.compile(r"Print|WriteFile|Save|Write.*Summary|Collective|Nccl|.*Enqueue")
+"""Ops that act outside of the process' own tensors: they print, write, or wait for other processes."""
 _PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 MOST_CALLS = 1000
 """Calls that one step makes at most; a longer one has no boundaries that we know."""
@@ -136,6 +138,8 @@ def _prepare(
     operations = set(_operations(concrete))
     if python := operations & _PYTHON_OPS:
         raise CannotRunAloneError(f"its function runs Python ({min(python)})")
+    if outside := next((op for op in sorted(operations) if _REACHES_OUT.match(op)), None):
+        raise CannotRunAloneError(f"its function does more than compute ({outside})")
     only_looks_up = "LookupTableFindV2" in operations and not any(map(_ALTERS.match, operations))
     bound = function_type_utils.canonicalize_function_inputs(arguments, options, concrete.function_type)
     given = concrete.function_type.unpack_inputs(bound)

@@ -9,6 +9,14 @@ pytestmark = pytest.mark.tensorflow
 TASKS = "tests.worker.recipe.alone_tasks"
 
 
+def test_a_step_that_does_more_than_compute_is_not_run(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow(f"{TASKS}:time_fit_alone", prints=True)
+    assert found["notes"] == [
+        "The step alone was not timed: its function does more than compute (PrintV2), so it cannot be run without training further."
+    ]
+    assert found["is_unchanged"]
+
+
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
 def test_the_step_of_any_model_runs_alone_and_leaves_the_model_as_it_was(
     ask_tensorflow: Callable[..., Any], steps_per_execution: int
