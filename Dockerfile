@@ -12,7 +12,7 @@ FROM python:3.12-slim AS base
 RUN useradd --create-home lab && mkdir /runs && chown lab /runs
 WORKDIR /app
 COPY app.py ./
-COPY pipeline_lab/ui/config.toml .streamlit/config.toml
+COPY pipeline_lab/ui/assets/config.toml .streamlit/config.toml
 ENV PIPELINE_LAB_STORE=/runs
 VOLUME /runs
 EXPOSE 8501

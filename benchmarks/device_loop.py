@@ -37,7 +37,7 @@ from pipeline_lab.capture import ProfileWindows
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.nvidia import Gpu
+from pipeline_lab.runs.machine.nvidia import Gpu
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.units import NS_PER_S

@@ -5,12 +5,12 @@ The rules that improve how examples are mixed are here; those for speed and for 
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.cache_rules import CACHE_RULES
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.option_edits import edit_stages, set_stage
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, RISKS, SAFE, Case, Proposal, Rule
-from pipeline_lab.advice.speed_rules import SPEED_RULES, ragged
+from pipeline_lab.advice.rules.cache_rules import CACHE_RULES
+from pipeline_lab.advice.rules.speed_rules import SPEED_RULES, ragged
 from pipeline_lab.advice.step_terms import example_bytes
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results

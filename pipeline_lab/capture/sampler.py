@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from pipeline_lab.runs.nvidia import Gpu, GpuReading, find_gpu, gpu_ordinal
+from pipeline_lab.runs.machine.nvidia import Gpu, GpuReading, find_gpu, gpu_ordinal
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.resources import sample_resources

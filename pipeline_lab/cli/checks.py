@@ -16,7 +16,7 @@ from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from pipeline_lab.runs.nvidia import Gpu
+    from pipeline_lab.runs.machine.nvidia import Gpu
 
 PROBE = (sys.executable, "-m", "pipeline_lab.worker.probe")
 BRIEF_TIMEOUT_S, GPU_TIMEOUT_S = 180, 600
@@ -103,7 +103,7 @@ def tensorflow_checks(answers: Answers, gpus: Gpus) -> Iterator[Check]:
 
     Args:
         answers: From :func:`ask_tensorflow`.
-        gpus: Of the driver (:func:`pipeline_lab.runs.nvidia.find_gpus`).
+        gpus: Of the driver (:func:`pipeline_lab.runs.machine.nvidia.find_gpus`).
     """
     devices, trace = answers.get("devices"), answers.get("profile")
     if not isinstance(devices, dict):
@@ -143,7 +143,7 @@ def _check_gpu(devices: dict[str, Any], gpus: Gpus) -> Check:
 
 
 def _check_cupti(trace: dict[str, Any]) -> Check:
-    from pipeline_lab.analysis.verdict.recording_findings import ALLOW_CUPTI, find_remedy
+    from pipeline_lab.analysis.verdict.recording_effects import ALLOW_CUPTI, find_remedy
 
     events, complaints = trace["gpu_events"], [*trace["errors"], *trace["warnings"]]
     found = (

@@ -87,7 +87,7 @@ def make_room_for_legend(figure: go.Figure, columns: int = 2) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class DrawnWindow:
     """What a device did in one recorded window.
 
     Attributes:
@@ -131,7 +131,7 @@ class Window:
         return drawn
 
 
-def window_with_steps(diagnosis: Diagnosis) -> Window | None:
+def window_with_steps(diagnosis: Diagnosis) -> DrawnWindow | None:
     """Return the window that steps fill most of, of the host that the others wait for; None where nothing was recorded."""
     gaps, steps, hosts = diagnosis.idle_gaps, diagnosis.steps, diagnosis.hosts
     if isinstance(gaps, Unavailable) or not (rows := timeline_rows(gaps)):
@@ -142,7 +142,7 @@ def window_with_steps(diagnosis: Diagnosis) -> Window | None:
     host, device = max(candidates, key=lambda one: worked_ns.get(one, 0))  # of equal ones the first
     rows = [row for row in rows if row[:2] == (host, device)]
     rows = sorted(rows, key=lambda row: abs(rows.index(row) - len(rows) // 2))  # of equal ones that in the middle
-    windows = [Window(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows]
+    windows = [DrawnWindow(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows]
     best = max(windows, key=lambda window: round(10 * window.shown_share))  # what differs by less is the same
     if best.shown_share > FINE_ENOUGH:
         return best
@@ -165,13 +165,13 @@ def _why_no_window(diagnosis: Diagnosis) -> str:
     return f"No strip of a recorded window: {reason[:1].lower()}{reason[1:]}"
 
 
-def shortest_ns(windows: Mapping[str, Window]) -> float:
+def shortest_ns(windows: Mapping[str, DrawnWindow]) -> float:
     """Return the length of what is drawn of the shortest window."""
     return min(float(each.shown_ns) for each in windows.values())
 
 
 def add_windows(
-    figure: go.Figure, windows: Mapping[str, Window], title: str, strips_px: int, named: set[str], mode: Mode
+    figure: go.Figure, windows: Mapping[str, DrawnWindow], title: str, strips_px: int, named: set[str], mode: Mode
 ) -> None:
     """Draw below the strips of a chart when devices worked and waited, a row each, as long as the shortest window.
 
@@ -242,7 +242,9 @@ def add_windows(
     )
 
 
-def _mark_cuts(figure: go.Figure, windows: Mapping[str, Window], length_ns: float, unit_ns: float, mode: Mode) -> bool:
+def _mark_cuts(
+    figure: go.Figure, windows: Mapping[str, DrawnWindow], length_ns: float, unit_ns: float, mode: Mode
+) -> bool:
     """Draw a line where time was cut out between steps; return whether any was, there or at an end."""
     for row, window in enumerate(windows.values()):
         for place in window.place(np.array([start for start, _ in window.cuts_ns]) + window.segments.start_ns[0]):

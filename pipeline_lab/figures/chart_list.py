@@ -10,7 +10,7 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
-from pipeline_lab.analysis.verdict.recording_findings import why_no_device
+from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable

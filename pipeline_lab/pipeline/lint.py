@@ -9,7 +9,7 @@ import numpy as np
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.predicted_order import life_steps, predict_order, predict_run, reachable_examples
 from pipeline_lab.stages.stage_values import Element, Position, Remark, Weight
-from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
+from pipeline_lab.statistics.mixing import expected_same_source, same_source_examples
 from pipeline_lab.units import format_bytes, format_count, format_percent
 
 LOOKED_AT = 200

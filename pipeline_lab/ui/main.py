@@ -9,10 +9,10 @@ from pipeline_lab.ui.serving import access, server
 from pipeline_lab.ui.shared import focus, links, state
 from pipeline_lab.ui.shared.text import prose, sentence
 
-ICON = Path(__file__).with_name("icon.png")
+ICON = Path(__file__).parent / "assets" / "icon.png"
 
 st.set_page_config("Pipeline Lab", str(ICON), layout="wide", menu_items={"About": "Pipeline Lab"})
-st.html(Path(__file__).with_name("app.css"))
+st.html(Path(__file__).parent / "assets" / "app.css")
 page = st.navigation(
     [
         st.Page(each.path, title=each.title, url_path=each.url_path, help=each.help, default=each is links.HOME)

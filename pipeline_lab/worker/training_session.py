@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.pipeline.source import has_files_of_its_own
-from pipeline_lab.runs.nvidia import find_gpu
+from pipeline_lab.runs.machine.nvidia import find_gpu
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import LAST_PHASE, CheckpointEvent, NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, add_environment

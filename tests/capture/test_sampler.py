@@ -5,7 +5,7 @@ import pytest
 
 from pipeline_lab.capture import sampler
 from pipeline_lab.capture.sampler import GpuInUse, find_used
-from pipeline_lab.runs.nvidia import GpuReading
+from pipeline_lab.runs.machine.nvidia import GpuReading
 
 BUSY = GpuReading(busy_percent=90.0)
 

@@ -12,7 +12,7 @@ from pipeline_lab.cli import checks
 from pipeline_lab.cli.checks import Answers, Check, ask_tensorflow, gpu_checks, tensorflow_checks
 from pipeline_lab.cli.quick_checks import quick_checks
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.nvidia import Gpu
+from pipeline_lab.runs.machine.nvidia import Gpu
 from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.conftest import AskGpu

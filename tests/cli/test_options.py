@@ -8,7 +8,7 @@ from pipeline_lab.options.run_options import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launcher import wait
 from tests.cli.support import call
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 from tests.support.lab import Lab
 from tests.support.presets import BASELINE

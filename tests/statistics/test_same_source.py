@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
+from pipeline_lab.statistics.mixing import expected_same_source, same_source_examples
 
 
 def test_examples_are_counted_that_share_their_source_inside_a_batch():

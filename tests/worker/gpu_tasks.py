@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from pipeline_lab.capture.sampler import GpuInUse, find_used
-from pipeline_lab.runs.nvidia import find_gpu, find_gpus
+from pipeline_lab.runs.machine.nvidia import find_gpu, find_gpus
 from pipeline_lab.worker.job_process import load_quietly
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.device import choose_device

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import set_options
-from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
+from pipeline_lab.statistics.mixing import expected_same_source, same_source_examples
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 pytestmark = pytest.mark.tensorflow

@@ -16,7 +16,7 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Sourc
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.analysis.verdict.recording_findings import why_no_device
+from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage

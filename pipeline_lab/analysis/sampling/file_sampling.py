@@ -17,10 +17,16 @@ from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, EPOCH_
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES
-from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
+from pipeline_lab.statistics.mixing import (
+    Mixing,
+    batch_numbers,
+    expected_same_source,
+    ideal_mixing,
+    measure_mixing,
+    same_source_examples,
+)
 from pipeline_lab.statistics.reading_order import ReadingOrder
 from pipeline_lab.statistics.reading_steps import Epoch
-from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
 from pipeline_lab.statistics.sampling import (
     chi_square_per_df,
     even_total_variations,

@@ -9,10 +9,11 @@ from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.verdict.recording_cost import PROFILER_SLOWDOWN_PERCENT, find_recording_cost
-from pipeline_lab.analysis.verdict.recording_findings import (
+from pipeline_lab.analysis.verdict.recording_effects import (
+    PROFILER_SLOWDOWN_PERCENT,
     cut_off_steps,
     device_plane_missing,
+    find_recording_cost,
     profiler_errors,
     profiler_warnings,
 )

@@ -18,7 +18,7 @@ from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
-from pipeline_lab.analysis.verdict.recording_cost import find_recording_cost, has_device_work
+from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work
 from pipeline_lab.analysis.verdict.verdict import JudgedStep
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration

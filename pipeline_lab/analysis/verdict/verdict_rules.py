@@ -24,7 +24,7 @@ from pipeline_lab.analysis.verdict.losses import (
     deciding_breakdown,
     measure_losses,
 )
-from pipeline_lab.analysis.verdict.recording_cost import has_device_work
+from pipeline_lab.analysis.verdict.recording_effects import has_device_work
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Evidence, JudgedStep, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import EMULATED_NOTE

@@ -20,7 +20,7 @@ from pipeline_lab.capture.script_race.raced_arms import (
 from pipeline_lab.capture.script_race.switching import dataset_of, exchange, inside
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
-from pipeline_lab.runs.nvidia import find_gpu
+from pipeline_lab.runs.machine.nvidia import find_gpu
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from pipeline_lab.runs.run_tables import BLOCKS, TableWriter

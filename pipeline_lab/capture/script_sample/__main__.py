@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import Any
 
-from pipeline_lab.capture.script_sample.script_run import answer
+from pipeline_lab.capture.script_sample.stopped_script import answer
 from pipeline_lab.pipeline.samples import SampleRequest
 from pipeline_lab.runs.launch.runtime import die_with_parent
 

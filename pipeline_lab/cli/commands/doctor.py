@@ -21,7 +21,7 @@ def doctor(
     """Check Python, TensorFlow, GPU, profiler, disk and store, and advise on what does not work."""
     from pipeline_lab.cli.checks import ask_tensorflow, gpu_checks, has_gpu, job_checks, tensorflow_checks
     from pipeline_lab.cli.quick_checks import quick_checks
-    from pipeline_lab.runs.nvidia import find_gpus
+    from pipeline_lab.runs.machine.nvidia import find_gpus
     from pipeline_lab.runs.store import open_store
 
     found = list(quick_checks(open_store(store)))

@@ -32,7 +32,7 @@ def options(
     if records is not None:
         if preset is not None:
             raise typer.BadParameter("specify a preset or --records, not both.")
-        from pipeline_lab.runs.found_features import suggest_options
+        from pipeline_lab.runs.data_files.found_features import suggest_options
 
         typer.echo(apply_settings(suggest_options(records), settings, None, added).to_json(), nl=False)
         return

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pipeline_lab.report.content import Content, Findings, Table
 from pipeline_lab.report.plain_text import plain_line
-from pipeline_lab.report.renderers.step_strip import draw_strip
+from pipeline_lab.report.renderers.terminal import draw_strip
 
 MAX_ROWS = 12
 MAX_FINDINGS = 4

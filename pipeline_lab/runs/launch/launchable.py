@@ -8,8 +8,8 @@ from pathlib import Path
 from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.script_start import ScriptStart
-from pipeline_lab.runs.found_features import check_depth
-from pipeline_lab.runs.machine import usable_memory_bytes
+from pipeline_lab.runs.data_files.found_features import check_depth
+from pipeline_lab.runs.machine.limits import usable_memory_bytes
 from pipeline_lab.workloads.module import ModuleWorkload
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pipeline_lab.errors import OptionsError, RunFailedError, StoreError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import cancel, launch
-from pipeline_lab.runs.machine import core_numbers
+from pipeline_lab.runs.machine.limits import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore

@@ -23,7 +23,7 @@ from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.launch.launcher import create_run
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
-from pipeline_lab.runs.machine import core_numbers, keep_to_cores
+from pipeline_lab.runs.machine.limits import core_numbers, keep_to_cores
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import MachineSetup, describe_machine, failure_of, took_s

@@ -11,7 +11,7 @@ from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample
-from pipeline_lab.runs.machine import usable_memory_bytes
+from pipeline_lab.runs.machine.limits import usable_memory_bytes
 
 WORTH_PERCENT = 5.0
 """Gain of a step from which a change is worth a proof and a race, where something speaks against it."""

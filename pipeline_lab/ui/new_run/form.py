@@ -12,7 +12,7 @@ from pipeline_lab.errors import DataError, StoreError
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.report.content import Table
-from pipeline_lab.runs.found_features import infer_features
+from pipeline_lab.runs.data_files.found_features import infer_features
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.ui.serving import access

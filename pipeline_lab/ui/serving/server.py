@@ -24,7 +24,7 @@ from pipeline_lab.ui.shared.text import prose, sentence
 
 _APP = Path(__file__).parents[1]
 SCRIPT = _APP / "main.py"
-CONFIG = _APP / "config.toml"
+CONFIG = _APP / "assets" / "config.toml"
 MIDDLEWARE = access.middleware()
 
 

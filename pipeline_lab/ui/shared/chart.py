@@ -21,7 +21,7 @@ COMPONENT = "pipeline_lab_chart"
 
 
 def _read(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return (Path(__file__).parents[1] / "assets" / name).read_text(encoding="utf-8")
 
 
 PAGE_THEME = _read("page_theme.js")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.runs.found_features import suggest_label
+from pipeline_lab.runs.data_files.found_features import suggest_label
 from pipeline_lab.stages.registry import STAGE_TYPES, usual_place
 from pipeline_lab.workloads.records import RecordFeature, format_features
 from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.runs.machine import usable_cores, usable_memory_bytes
+from pipeline_lab.runs.machine.limits import usable_cores, usable_memory_bytes
 from pipeline_lab.version import __version__
 
 

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from pipeline_lab.errors import PipelineLabError, UserCodeError
-from pipeline_lab.runs.nvidia import Gpu, find_gpu, gpu_ordinal
+from pipeline_lab.runs.machine.nvidia import Gpu, find_gpu, gpu_ordinal
 from pipeline_lab.runs.run_events import FailureEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration

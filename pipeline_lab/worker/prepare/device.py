@@ -7,7 +7,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.runs.nvidia import find_gpu, gpu_ordinal
+from pipeline_lab.runs.machine.nvidia import find_gpu, gpu_ordinal
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR
 from pipeline_lab.worker.train.training_steps import Batch
 

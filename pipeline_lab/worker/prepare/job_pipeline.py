@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipeline_lab.errors import DataError, UserCodeError
 from pipeline_lab.pipeline.source import needs_probe
-from pipeline_lab.runs.machine import core_numbers
+from pipeline_lab.runs.machine.limits import core_numbers
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, WrittenStage
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.note.failures import explaining_errors, explaining_hard_exits, report_failure

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.nvidia import Gpu
+from pipeline_lab.runs.machine.nvidia import Gpu
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.race.resting import LEAD_STEPS, AutotunerRest, ReadyBatches, Resting

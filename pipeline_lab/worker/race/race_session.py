@@ -6,7 +6,7 @@ import keras
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.runs.nvidia import find_gpu
+from pipeline_lab.runs.machine.nvidia import find_gpu
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from pipeline_lab.runs.nvidia import ReadsGpu
+from pipeline_lab.runs.machine.nvidia import ReadsGpu
 from pipeline_lab.runs.run_tables import RESOURCES, TableWriter
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.own_process import ResidentMemory, run_beside

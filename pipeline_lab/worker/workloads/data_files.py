@@ -19,10 +19,10 @@ from typing import Any
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.folders import cache_folder
-from pipeline_lab.runs.found_features import matching_files
+from pipeline_lab.runs.data_files.found_features import matching_files
+from pipeline_lab.runs.data_files.tfrecord import FRAME_BYTES, count_records
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import DataProgressEvent
-from pipeline_lab.runs.tfrecord import FRAME_BYTES, count_records
 from pipeline_lab.units import format_bytes
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog

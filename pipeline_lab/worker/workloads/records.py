@@ -15,7 +15,7 @@ import tensorflow as tf
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.runs.found_features import find_misfitting_record
+from pipeline_lab.runs.data_files.found_features import find_misfitting_record
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.analysis.verdict.recording_findings import why_no_device
+from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES

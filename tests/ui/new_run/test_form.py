@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline_lab.ui.serving import access
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 
 

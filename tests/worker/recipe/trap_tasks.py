@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-from pipeline_lab.capture.script_sample.script_run import answer
+from pipeline_lab.capture.script_sample.stopped_script import answer
 from pipeline_lab.capture.watch_script import run_script
 from pipeline_lab.pipeline.samples import SampleRequest
 from pipeline_lab.pipeline.written_changes import parse_change

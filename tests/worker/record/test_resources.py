@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.runs.nvidia import Gpu
+from pipeline_lab.runs.machine.nvidia import Gpu
 from pipeline_lab.runs.run_tables import RESOURCES, read_table
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record import resources

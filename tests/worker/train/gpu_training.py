@@ -12,7 +12,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
 from pipeline_lab.capture.profile_windows import ProfileWindows
 from pipeline_lab.options.run_options import read_options
-from pipeline_lab.runs.nvidia import Gpu
+from pipeline_lab.runs.machine.nvidia import Gpu
 from pipeline_lab.worker.calibrate import time_step
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter

@@ -9,7 +9,7 @@ from pipeline_lab.runs.run_events import DataProgressEvent, read_events
 from pipeline_lab.worker.job_context import StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads.data_files import DataRecipe, cached_files, data_folder, find_user_files
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.worker.workloads.data_files import record_id
 from pipeline_lab.workloads.images import ImagesWorkload
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, int64s, strings
 
 pytestmark = pytest.mark.tensorflow

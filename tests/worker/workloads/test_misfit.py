@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 
 

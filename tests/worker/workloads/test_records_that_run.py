@@ -9,7 +9,7 @@ import pytest
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.runs.found_features import suggest_options
+from pipeline_lab.runs.data_files.found_features import suggest_options
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.functions import ParseStage
 from pipeline_lab.stages.order import RepeatStage
@@ -17,7 +17,7 @@ from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.worker.workloads.data_files import record_id
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s, strings
 
 pytestmark = pytest.mark.tensorflow

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import DataError, OptionsError
-from pipeline_lab.runs.found_features import (
+from pipeline_lab.runs.data_files.found_features import (
     FoundFeature,
     NoExampleError,
     find_features,
@@ -15,7 +15,7 @@ from pipeline_lab.runs.found_features import (
     suggest_options,
 )
 from pipeline_lab.workloads.records import RecordFeature, format_features, parse_features
-from tests.runs.test_tfrecord import write_records
+from tests.runs.data_files.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s, strings
 
 WHOLE = example(label=int64s(3), tokens=int64s(1, 300, -1), vector=floats(0.5, 2), text=strings(b"a", b""))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.runs.tfrecord import read_records
+from pipeline_lab.runs.data_files.tfrecord import read_records
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.functions import ParseStage

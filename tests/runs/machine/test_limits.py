@@ -4,7 +4,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline_lab.runs.machine import core_numbers, keep_to_cores, usable_cores, usable_memory_bytes
+from pipeline_lab.runs.machine.limits import core_numbers, keep_to_cores, usable_cores, usable_memory_bytes
 
 AFFINITY = len(os.sched_getaffinity(0))
 

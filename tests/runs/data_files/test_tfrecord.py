@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.runs.tfrecord import HEADER, count_records, masked_crc, read_records
+from pipeline_lab.runs.data_files.tfrecord import HEADER, count_records, masked_crc, read_records
 
 
 def write_records(path: Path, records: list[bytes]) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.analysis.verdict.recording_findings import find_remedy
+from pipeline_lab.analysis.verdict.recording_effects import find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_folder import RunFolder, add_environment

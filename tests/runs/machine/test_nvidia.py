@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.runs.nvidia import Gpu, GpuReading, find_gpu
+from pipeline_lab.runs.machine.nvidia import Gpu, GpuReading, find_gpu
 from tests.conftest import AskGpu
 from tests.pretend_gpu import PretendGpu
 

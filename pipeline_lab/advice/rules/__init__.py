@@ -1,0 +1,1 @@
+"""Rules that propose changes of a pipeline, each with its evidence."""

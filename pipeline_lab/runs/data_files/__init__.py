@@ -1,0 +1,1 @@
+"""Files of examples that users bring, read without TensorFlow."""
