@@ -10,9 +10,9 @@ import io
 import platform
 import shutil
 import subprocess
-import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,10 +164,11 @@ def _last_change_s(folder: Path) -> float:
 def pack(folder: RunFolder) -> bytes:
     """Return a run's folder as an archive, without what is only there while it works."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        archive.add(
-            folder.path, folder.id, filter=lambda member: None if Path(member.name).name == ".scratch" else member
-        )
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for path in sorted(folder.path.rglob("*")):
+            place = path.relative_to(folder.path)
+            if folder.scratch.name not in place.parts:
+                archive.write(path, folder.id / place)
     return buffer.getvalue()
 
 
@@ -175,8 +176,8 @@ def unpack(archive: bytes, store: RunStore, run_id: str) -> RunFolder:
     """Put a run that came from another machine into a store, whole or not at all."""
     store.arrivals.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=store.arrivals) as place:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-            opened.extractall(place, filter="data")
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:  # Python 3.11.3 and older unpack no tar safely
+            opened.extractall(place)
         target = store.root / run_id
         (Path(place) / run_id).rename(target)
     return RunFolder(target)
