@@ -44,6 +44,9 @@ PYTHON_BUSY_SHARE = 0.8
 PYTHON_STARVED_SHARE = 0.4
 """The same where other programs fill the cores: a thread that computes then waits for its turn about as long as it runs."""
 
+MORE_THAN_A_CORE = 1.2
+"""Cores from which on Python is not limited to one: it calls what lets go of the GIL. A judgment, above what sampling may add to one."""
+
 CPU_FULL_SHARE = 0.85
 """Of the cores that others left; beyond that more threads bring nothing."""
 
@@ -132,7 +135,7 @@ def python_bound(facts: InputFacts) -> bool:
 
     A generator that leaves the core idle waits for something else, such as processes of its own; that is its source.
     """
-    if not _is_python(facts):
+    if not _is_python(facts) or _runs_on_several_cores(facts):
         return False
     cores = facts.processor
     if cores is None:
@@ -150,7 +153,9 @@ def python_fills(facts: InputFacts) -> bool:
 
 def python_waits(facts: InputFacts) -> bool:
     """The stage is Python that leaves the processor idle: more of its calls could wait at the same time."""
-    return facts.blamed.name != GENERATOR and _is_python(facts) and not python_bound(facts)
+    if facts.blamed.name == GENERATOR or _runs_on_several_cores(facts):
+        return False
+    return _is_python(facts) and not python_bound(facts)
 
 
 def _is_python(facts: InputFacts) -> bool:
@@ -164,6 +169,19 @@ def _python_cores(facts: InputFacts) -> float:
     """Return the cores that the stage's Python takes at most if it computes: its time on threads, but no more than one."""
     seen = facts.blamed.seen
     return 1.0 if seen is None else min(1.0, facts.blamed.python_ns / seen.observed_ns)
+
+
+def _runs_on_several_cores(facts: InputFacts) -> bool:
+    """Say whether the stage's Python keeps more than one core busy, so that the GIL does not limit it.
+
+    Its own are at least what the process takes beyond all cores while the step does not wait and a core for each thread of other stages.
+    """
+    seen, cores = facts.blamed.seen, facts.processor
+    if seen is None or cores is None or not facts.blamed.share:
+        return False
+    python_cores = facts.blamed.python_ns / seen.observed_ns
+    others = python_cores * (1.0 / facts.blamed.share - 1.0) + cores.cores * (1.0 - facts.waiting_share)
+    return min(python_cores, cores.process_cores - others) > MORE_THAN_A_CORE
 
 
 def cpu_bound(facts: InputFacts) -> bool:
@@ -224,14 +242,14 @@ CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.CALL_OVERHEAD, call_overhead),
     (InputCause.CPU_BOUND, cpu_bound),
     (InputCause.PYTHON_BOUND, python_bound),
-    (InputCause.PYTHON_WAITS, python_waits),
     (InputCause.ORDERING, ordering),
     (InputCause.POOL_BOUND, pool_bound),
+    (InputCause.PYTHON_WAITS, python_waits),
     (InputCause.SOURCE, source),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
 """The first that holds names the cause. Python comes before the processor where it is most of what the job takes of it, and after it
-elsewhere; what may overlap is bounded by idle cores already."""
+elsewhere; what may overlap is bounded by idle cores already. Python that waits is held up by order and threads like anything else."""
 
 
 def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:

@@ -176,6 +176,21 @@ def test_python_counts_only_if_it_keeps_a_core_busy():
     assert blame(python, working).cause == "python-bound"
 
 
+def test_python_that_sleeps_is_held_up_by_a_full_pool_and_by_its_order_like_any_other_function():
+    python = {"operations": PYTHON["operations"]}
+    assert blame(pipeline(*with_map(**QUEUED, **python), blamed=2, pool=2, busy_threads=2.0)).cause == "pool-bound"
+    assert blame(pipeline(*with_map(**UNSTEADY, **python), blamed=2)).cause == "ordering"
+
+
+def test_python_that_keeps_several_cores_busy_is_not_limited_by_the_lock():
+    hashing = {**PYTHON, "operations": (StageOperation("PyFunc", 200, 4 * SECOND_NS),), "parallelism": 4}
+    full = replace(SLEEPING, cores=4.0, cores_used=3.8)
+    assert blame(pipeline(*with_map(**hashing), blamed=2), full, wait=0.9).cause == "cpu-bound"
+    assert (
+        blame(pipeline(*with_map(**hashing), blamed=2), replace(full, cores_used=1.6), wait=0.9).cause == "python-bound"
+    )
+
+
 def test_python_comes_before_full_cores_that_others_fill():
     # others take one of two cores, the job almost all of the other one: not the processor is what to look at, but Python
     beside = JobLoad(cores=2.0, pool_threads=None, cores_used=0.9, cpu_ns_per_step=45.0 * MS, other_cores=1.0)
