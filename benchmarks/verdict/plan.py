@@ -7,7 +7,7 @@ What was changed after first recordings, so that a reader can weigh the score: d
 instead of keeping it waiting gave way to reading that needs every core; the contention jobs got larger pipelines, twice;
 large host copies got a cache; a map that fills every core was added. One *answer* was changed: sparse features on a
 processor are many small operations called one by one, so their class is dispatch, where an operation that fills the gaps
-was expected at first; the operation must still be named. Where a map of two calls sleeps inside of Python, `python-waits`, which came
+was expected at first; the operation must still be named. Where a map of one or two calls sleeps inside of Python, `python-waits`, which came
 later, is as right as `under-parallel`: both ask for more calls at once.
 """
 
@@ -136,7 +136,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
             timed(map_ms=(1.0, 1.3)[v]),
             chain(mapped()),
             "input-bound",
-            causes=("under-parallel",),
+            causes=("under-parallel", "python-waits"),
             stages=MAPS,
         ),
         job(
