@@ -67,7 +67,8 @@ class Losses:
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
         is_estimated: The competition for the processor is estimated from processor times: the step alone was not timed.
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
-        slowed_percent: What competition for the processor lengthens the work by: it counts as lost, though the device is busy.
+        slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
+        waiting_percent: What of the loss to input shows as waiting; None where all of it does.
         ending_percent: What ends of iterators that no window saw take, part of what is idle otherwise.
     """
 
@@ -78,6 +79,7 @@ class Losses:
     is_estimated: bool = False
     are_recorded: bool = True
     slowed_percent: float = 0.0
+    waiting_percent: float | None = None
     ending_percent: float = 0.0
 
     @property
@@ -310,7 +312,8 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
     shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}
     pace = Pace(pace_ns, calibration.device_only_ns) if waiting < lost / 2 else None
     by_class = shrunk | {VerdictClass.INPUT_BOUND: lost}
-    return replace(losses, by_class=by_class, pace=pace, slowed_percent=losses.slowed_percent * left)
+    slowed = losses.slowed_percent * left + losses.busy_percent * (1.0 - left)  # the device is busy as long as before
+    return replace(losses, by_class=by_class, pace=pace, slowed_percent=slowed, waiting_percent=waiting)
 
 
 def _alone_percent(results: Results) -> float:

@@ -5,7 +5,14 @@ The rules look at measured times only, never at options or preset names.
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import PACE_SENTENCE, SHARED_CORES_SENTENCE, GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.causes import (
+    PACE_SENTENCE,
+    SHARED_CORES_SENTENCE,
+    SLOWED_SENTENCE,
+    GapCause,
+    InputCause,
+    VerdictClass,
+)
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
@@ -31,7 +38,7 @@ from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 NAMED_REST_PERCENT = 2.0
-"""Share of the step from which idle time of other causes is named beside the one that fills most of it."""
+"""Share of the step from which the rest is named beside the cause that takes most of it."""
 
 
 def write_sentence(
@@ -54,10 +61,8 @@ def write_sentence(
     template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
-        template, why = (
-            template if losses.pace is None else PACE_SENTENCE,
-            clause.format(stage=stage, python=functions and f" in {functions}", source=_source(blame)),
-        )
+        template = _input_sentence(losses)
+        why = clause.format(stage=stage, python=functions and f" in {functions}", source=_source(blame))
     elif kind is VerdictClass.HOST_CONTENTION:
         template = SHARED_CORES_SENTENCE if losses.is_estimated else template
         runs = f", which runs Python in {functions}" if functions else ""
@@ -72,9 +77,19 @@ def write_sentence(
         step=format_duration(losses.step_ns),
         share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
         why=why,
+        waited=format_duration((losses.waiting_percent or 0.0) / 100.0 * losses.step_ns),
         pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
         alone="" if losses.pace is None else format_duration(losses.pace.step_ns),
     )
+
+
+def _input_sentence(losses: Losses) -> str:
+    """Return the sentence about input that the picture of a step bears out."""
+    if losses.pace is not None:
+        return PACE_SENTENCE
+    lost, waiting = losses.by_class[VerdictClass.INPUT_BOUND], losses.waiting_percent
+    is_slowed = waiting is not None and lost - waiting >= NAMED_REST_PERCENT
+    return SLOWED_SENTENCE if is_slowed else VerdictClass.INPUT_BOUND.sentence
 
 
 def _source(blame: Blame) -> str:

@@ -16,12 +16,14 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
-from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
+from pipeline_lab.errors import PipelineLabError, StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.folders import cache_folder
+from pipeline_lab.report.subjects.tune_report import answer_search
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunStore, open_store
+from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.ui.serving import access
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 
@@ -43,7 +45,7 @@ class RunSummary:
         step_ms: Median time from one step's start to the next; for logs, and jobs whose steps were not timed, the median
             recorded step.
         wait_percent: Share of that time spent waiting for input.
-        verdict: What limits it, as its saved diagnosis says, or how its race stands; empty where neither is known.
+        verdict: What limits it, as its saved diagnosis says, how its race stands, or what its search found; empty where that is not known.
         course_ms: Step time over the run, the median of each of at most :data:`COURSE_POINTS` stretches.
     """
 
@@ -113,7 +115,7 @@ _settled: dict[Path, RunSummary] = {}
 def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
     if (settled := _settled.get(folder.path)) is not None:
         return settled
-    steps, told = folder.steps, folder.events if folder.blocks.exists() else folder.analysis / DOCUMENT
+    steps, told = folder.steps, _where_it_is_told(folder)
     has_steps = steps.exists()
     prints = (fingerprint_file(steps), fingerprint_file(told))
     key = f"{ANALYSIS_VERSION} {folder.path} {prints}"
@@ -129,6 +131,13 @@ def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
     return result
 
 
+def _where_it_is_told(folder: RunFolder) -> Path:
+    """Return the file from which the verdict comes: of a race, of a search, or of any other run."""
+    if folder.blocks.exists():
+        return folder.events
+    return folder.history if folder.history.exists() else folder.analysis / DOCUMENT
+
+
 def _note(folder: RunFolder, found: RunSummary) -> RunSummary:
     """Remember a summary that lacks nothing, of a run that is over: one without a verdict gets it once the run is analyzed."""
     if found.verdict and found.step_ms is not None and len(_settled) < MOST_SUMMARIES:
@@ -140,11 +149,14 @@ def _note(folder: RunFolder, found: RunSummary) -> RunSummary:
 
 @lru_cache(maxsize=20_000)
 def _verdict(path: Path, _fingerprint: Fingerprint) -> str:
-    """Return the verdict of a saved diagnosis, or the outcomes of a race's candidates, in words."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    """Return the verdict of a saved diagnosis, the outcomes of a race's candidates, or that of a search, in words."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, PipelineLabError):
         if path.name == DOCUMENT:
             kept = str(json.loads(path.read_text(encoding="utf-8")).get("verdict", ""))
             return VerdictClass(kept).label if kept in set(VerdictClass) else kept
+        if path == RunFolder(path.parent).history:
+            tuning = read_search(RunFolder(path.parent))
+            return "" if tuning.ended is None else answer_search(tuning).label
         races = [event for event in read_events(path) if isinstance(event, RaceEvent)]
         outcomes = [str(standing["outcome"]) for event in races[-1:] for standing in event.standings]
         return ", ".join(dict.fromkeys(outcomes))

@@ -232,6 +232,18 @@ def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
     assert sum(losses.by_class.values()) + losses.device_percent == pytest.approx(100.0)
 
 
+def test_what_a_slow_pipeline_takes_beyond_the_wait_is_told_apart_from_it_and_stays_busy():
+    # alone 45 of 50 ms; the step alone 10: 70 % lost, of which 60 show as waiting. The device works for 30, as in the picture
+    verdict = judged(divided(input_wait=60, dispatch=10, host_compute=30), Calibration(10e6, 45e6, 50e6))
+    assert verdict.sentence == (
+        "The job is input-bound: 35 ms of each 50 ms step (70 %) is lost to input, 30 ms of it in waiting for the next batch, "
+        "because input and compute do not overlap."
+    )
+    assert verdict.step is not None
+    assert verdict.step.input_percent == pytest.approx(70.0)
+    assert verdict.step.busy_percent == pytest.approx(30.0)
+
+
 def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     gaps = results.idle_gaps()
     more = 10**12 - gaps.by_cause_ns[GapCause.UNKNOWN]
