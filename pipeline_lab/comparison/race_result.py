@@ -30,6 +30,8 @@ from pipeline_lab.units import format_percent
 WORSE_CONFIDENCE = 0.99
 WORSE_SAMPLING = 0.05
 """A candidate whose total variation lies further above the baseline's than this samples its files worse."""
+LEAST_CHANGE = 0.0005
+"""A predicted change of less is none: it would read as 0 %."""
 MIN_LOSSES = 20
 
 
@@ -79,6 +81,8 @@ def describe_prediction(ratio: float | None) -> str:
     """Say what was predicted of a candidate before the race; nothing where nobody did."""
     if ratio is None:
         return ""
+    if abs(1.0 - ratio) < LEAST_CHANGE:
+        return "Predicted: no change."
     return f"Predicted: {_percent(ratio)} {'less' if ratio < 1 else 'more'} time."
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.advice.option_changes import find_settings, write_command
+from pipeline_lab.comparison.race_result import LEAST_CHANGE
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -117,6 +118,12 @@ def change_words(ratio: float | None) -> str:
     return f"{format_percent(100 * abs(1 - ratio))} {'less' if ratio < 1 else 'more'}"
 
 
+def predicted_words(ratio: float | None) -> str:
+    """Describe a predicted ratio of times: ``24 % less``, or that nothing changes."""
+    is_same = ratio is not None and abs(1.0 - ratio) < LEAST_CHANGE
+    return "no change" if is_same else change_words(ratio)
+
+
 def interval_words(low: float | None, high: float | None) -> str:
     """Describe the interval of such a ratio, the smaller gain first; the reference has none."""
     if low is None or high is None or low == high:
@@ -140,7 +147,7 @@ def place_cells(place: RankedConfiguration, reference: str, *, goes_on: bool) ->
     outcome = outcome_words(place, goes_on=goes_on)
     if place.configuration == reference:
         return (place.configuration, "–", "–", "–", outcome)
-    numbers = (change_words(place.ratio), interval_words(place.low, place.high), change_words(place.predicted))
+    numbers = (change_words(place.ratio), interval_words(place.low, place.high), predicted_words(place.predicted))
     return (place.configuration, *numbers, outcome)
 
 

@@ -1,6 +1,6 @@
 """What the step of a script is the longest of: its stages laid out on their threads, beside what the step itself takes.
 
-Where the pipeline begins anew in each epoch, the step stands still until the first batch is there, and what a shuffle took
+Where the pipeline starts again in each epoch, the step stands still until the first batch is there, and what a shuffle took
 into its buffer meanwhile need not be made beside the steps: that time comes on top of the longest term.
 """
 

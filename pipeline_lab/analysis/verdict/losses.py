@@ -166,15 +166,8 @@ def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
         results: Of the job.
         recorded_ns: Mean of the recorded steps.
     """
-    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
-    if isinstance(job, Unavailable) or isinstance(ends, Unavailable) or job.count < FEWEST_STEPS:
-        return losses
-    seen = 0.0 if isinstance(breakdown, Unavailable) else breakdown.iterator_end_ns / max(1, breakdown.total_ns)
-    ending_ns = min(ends.total_ns / job.count, job.mean_ns - recorded_ns)
-    percent = (
-        100.0 * (ending_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
-    )  # with what was seen that makes all of it
-    if percent < ENDS_PERCENT:
+    job, percent = results.job_steps, _unseen_ends_percent(results, recorded_ns)
+    if not percent or isinstance(job, Unavailable):
         return losses
     shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}
     by_class = shrunk | {VerdictClass.IDLE_OTHER: shrunk[VerdictClass.IDLE_OTHER] + percent}
@@ -187,6 +180,19 @@ def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
         slowed_percent=slowed,
         ending_percent=percent,
     )
+
+
+def _unseen_ends_percent(results: Results, recorded_ns: float) -> float:
+    """Return what ends of iterators that no window saw take of the mean of all steps, percent; 0 where that is little."""
+    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
+    if isinstance(job, Unavailable) or isinstance(ends, Unavailable) or job.count < FEWEST_STEPS:
+        return 0.0
+    seen = 0.0 if isinstance(breakdown, Unavailable) else breakdown.iterator_end_ns / max(1, breakdown.total_ns)
+    ending_ns = min(ends.total_ns / job.count, job.mean_ns - recorded_ns)
+    percent = (
+        100.0 * (ending_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
+    )  # with what was seen that makes all of it
+    return percent if percent >= ENDS_PERCENT else 0.0
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -254,17 +260,36 @@ def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
 
 
 def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
-    """Return what a recorded training step consists of on average, in the order of its parts; what takes nothing is left out.
+    """Return what a training step consists of on average, in the order of its parts; what takes nothing is left out.
 
-    Of several hosts that wait for each other these are the parts of the one that comes last each time, as in the verdict.
+    The parts are those of the recorded steps, with the ends of iterators that no window saw. Of several hosts that wait for each
+    other they are the parts of the one that comes last each time, as in the verdict.
     """
     breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable):
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return mean_parts_ns(breakdown, steps)
+        return _with_unseen_ends(mean_parts_ns(breakdown, steps), results)
     count = hosts.common_steps * (steps.steps_per_marker or 1.0)
     return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
+
+
+def _with_unseen_ends(
+    parts: dict[StepPart, float] | Unavailable, results: Results
+) -> dict[StepPart, float] | Unavailable:
+    unseen_ns = _unseen_ends_ns(results)
+    if isinstance(parts, Unavailable) or not unseen_ns:
+        return parts
+    more = parts | {StepPart.ITERATOR_END: parts.get(StepPart.ITERATOR_END, 0.0) + unseen_ns}
+    return {part: more[part] for part in StepPart if part in more}
+
+
+def _unseen_ends_ns(results: Results) -> float:
+    """Return what ends of iterators that no window saw add to a step on average."""
+    steps, job = results.steps, results.job_steps
+    if isinstance(steps, Unavailable) or isinstance(job, Unavailable):
+        return 0.0
+    return _unseen_ends_percent(results, float(steps.training_step_ns.mean())) / 100.0 * job.mean_ns
 
 
 def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
@@ -277,6 +302,7 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     else:
         count = round(count_training_steps(breakdown, steps))
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
+        said += " and of the ends of iterators between all steps" if _unseen_ends_ns(results) else ""
     job, length_ns = results.job_steps, sum(parts.values())
     if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
         return f"{said}."

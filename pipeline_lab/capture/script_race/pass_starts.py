@@ -1,6 +1,6 @@
 """What the beginning of each pass over the data adds to a step: a buffer of ``shuffle`` that fills, files that are opened.
 
-The blocks of a race are stretches within passes, where none of that shows. So each arm's pipeline is also begun anew once a
+The blocks of a race are stretches within passes, where none of that shows. So each arm's pipeline is also started again once a
 round, and every step carries its share of the wait for the first batch.
 """
 
@@ -32,7 +32,7 @@ class PassStarts:
     first_ns: tuple[int, ...]
 
     def share_ns(self, dataset: Any) -> float:
-        """Begin a pass anew, and return the share of its wait that each of its steps has, ns."""
+        """Begin another pass, and return the share of its wait that each of its steps has, ns."""
         return time_start_ns(dataset) / self.batches
 
 
@@ -61,7 +61,7 @@ def time_start_ns(dataset: Any) -> int:
 
 
 def batches_of_pass(dataset: Any, limit_s: float) -> int | None:
-    """Return how many batches there are until a pipeline, or what is upstream of its last ``repeat``, begins anew.
+    """Return how many batches there are until a pipeline, or what is upstream of its last ``repeat``, starts again.
 
     None where it never does, as after a ``shuffle`` of what repeats for ever, and where counting takes too long.
     """

@@ -44,7 +44,7 @@ DISTRIBUTED = (
     "does not report; race it on one device, without a strategy."
 )
 FROM_WORKERS = "The script trains on a PyDataset, whose workers Keras starts once for all of its readers; its pipelines cannot take turns."
-STARTS = "Each pass of {batches:,} batches begins anew, and its first batch takes time ({first}); every step counts with its share of that."
+STARTS = "Each pass of {batches:,} batches starts again, and its first batch takes time ({first}); every step counts with its share of that."
 NO_CACHE = "The cache was not full when the race began; raise warmup_seconds to race with a full one."
 
 

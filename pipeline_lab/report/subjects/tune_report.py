@@ -23,6 +23,7 @@ from pipeline_lab.tuning.search_result import (
     describe_step,
     interval_words,
     place_cells,
+    predicted_words,
 )
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_S, format_duration
@@ -159,7 +160,7 @@ def _evidence(ended: SearchEnded) -> tuple[Evidence, ...]:
             0, Evidence("Time per step", f"{change_words(ended.ratio)} ({interval_words(ended.low, ended.high)})")
         )
     if ended.predicted is not None and ended.challenger != START:
-        found.insert(1, Evidence("Predicted", change_words(ended.predicted)))
+        found.insert(1, Evidence("Predicted", predicted_words(ended.predicted)))
     return tuple(found)
 
 

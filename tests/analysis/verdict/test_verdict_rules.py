@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
+from pipeline_lab.analysis.causes import Busy, GapCause, StepPart, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
@@ -17,7 +17,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
-from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
+from pipeline_lab.analysis.verdict.losses import Losses, choose_class, judged_parts_ns, measure_losses, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict, write_sentence
 from pipeline_lab.errors import Unavailable
@@ -267,6 +267,11 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "iterator_end")
     assert verdict.lost_percent == pytest.approx(30)
     assert f"of each {format_duration(recorded_ns * 5 / 3)} step (30 %)" in verdict.sentence
+    whole = results.diagnosis(step_breakdown=divided(device_compute=100), iterator_ends=some, **changes)
+    parts = judged_parts_ns(whole)
+    assert not isinstance(parts, Unavailable), "the picture shows what the sentence speaks of"
+    assert parts[StepPart.ITERATOR_END] == pytest.approx(0.3 * recorded_ns * 5 / 3)
+    assert "and of the ends of iterators between all steps" in name_parts_basis(whole, verdict.step)
     capped = judged(divided(device_compute=100), iterator_ends=most, **changes)
     assert capped.lost_percent == pytest.approx(40), "the recorded steps hold none of them"
     seen = judged(divided(device_compute=80, iterator_end=20), iterator_ends=some, **changes)

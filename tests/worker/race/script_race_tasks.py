@@ -120,7 +120,7 @@ def race_script_that_begins_slowly(text: str, first_ns: list[int], **settings: A
 
 
 def batches_of_passes() -> dict[str, int | None]:
-    """Return the batches of a pass of datasets that begin anew in several ways."""
+    """Return the batches of a pass of datasets that start again in several ways."""
     numbers = tf.data.Dataset.range(10)
     return {
         name: batches_of_pass(dataset, limit_s=60.0)

@@ -322,7 +322,7 @@ def test_a_prefetch_at_the_end_of_its_epoch_is_not_waited_for(monkeypatch: pytes
 
 
 class Restarting(Pipeline):
-    """A pipeline that is made again with every look, so that its parameters begin anew."""
+    """A pipeline that is made again with every look, so that its parameters start again."""
 
     looks = 0
 

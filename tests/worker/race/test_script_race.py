@@ -107,7 +107,7 @@ def test_a_step_carries_its_share_of_the_beginning_of_its_pass(ask_tensorflow: C
     pairs = list(zip(slow["blocks"], slow["wall_ns"], strict=True))
     assert min(wall_ns for (_, arm, _), wall_ns in pairs if arm == 0) > 2 * 9_000_000_000 / 3, "2 steps of 3 batches"
     assert max(wall_ns for (_, arm, _), wall_ns in pairs if arm == 1) < 2 * 9_000_000_000 / 3
-    assert any("Each pass of 3 batches begins anew" in note and "as written: 9 s" in note for note in slow["notes"])
+    assert any("Each pass of 3 batches starts again" in note and "as written: 9 s" in note for note in slow["notes"])
 
 
 def test_a_pass_is_as_long_as_its_pipeline_goes_without_beginning_anew(ask_tensorflow: Callable[..., Any]) -> None:
