@@ -32,6 +32,8 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, 
 
 MAX_POINTS = 800
 MAX_MARKS = 200
+HEADROOM = 3.0
+"""Of the axis over the step that one in twenty exceeds, where some steps take more than twice as long as that."""
 NO_OUTLIERS = Unavailable("Outliers were not looked for.")
 
 
@@ -50,10 +52,23 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
     shown = {"name": "step time", "hovertemplate": "step %{x}: %{y:.3g} ms<extra></extra>"}
     add_medians(figure, step[starts], time_ms, starts, color("busy", mode), mode, "steps", **shown)
     _mark_profiled(figure, job, step, time_ms, mode)
+    top_ms = _bound_axis(figure, time_ms, HEADROOM * slow)
     if not isinstance(outliers, Unavailable):
-        _mark_outliers(figure, outliers, mode)
-    _mark_warmup(figure, job, step, time_ms, mode)
+        _mark_outliers(figure, outliers, top_ms, mode)
+    _mark_warmup(figure, job, step, mode)
     return figure
+
+
+def _bound_axis(figure: go.Figure, time_ms: FloatArray, top_ms: float) -> float:
+    """End the axis where most steps are still told apart, if some take far longer, and say how many; return its end, ms."""
+    longest = float(time_ms.max())
+    if longest <= 2 * top_ms:
+        return longest
+    beyond = int((time_ms > top_ms).sum())
+    steps, reach = ("One step", "reaches") if beyond == 1 else (f"{format_count(beyond)} steps", "reach")
+    figure.update_yaxes(range=[0, top_ms])
+    add_note(figure, f"{steps}, up to {format_duration(longest * NS_PER_MS)}, {reach} beyond the chart.")
+    return top_ms
 
 
 def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
@@ -144,7 +159,8 @@ def _mark_profiled(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: 
     )
 
 
-def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> None:
+def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, top_ms: float, mode: Mode) -> None:
+    """Mark outliers, those beyond the end of the axis at its end."""
     rows = outliers.table.to_pylist()
     rows.sort(key=lambda row: -int(row["length_ns"]))
     if len(rows) > MAX_MARKS:
@@ -154,12 +170,13 @@ def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> Non
         return
     figure.add_scatter(
         x=[row["step"] for row in rows],
-        y=[row["length_ns"] / NS_PER_MS for row in rows],
+        y=[min(top_ms, row["length_ns"] / NS_PER_MS) for row in rows],
         mode="markers",
         name="outlier",
-        customdata=[PART_NAMES[row["cause"]] for row in rows],
+        cliponaxis=False,
+        customdata=[(row["length_ns"] / NS_PER_MS, PART_NAMES[row["cause"]]) for row in rows],
         marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
-        hovertemplate="step %{x}: %{y:.3g} ms<br>%{customdata}<extra></extra>",
+        hovertemplate="step %{x}: %{customdata[0]:.3g} ms<br>%{customdata[1]}<extra></extra>",
     )
 
 
@@ -167,16 +184,12 @@ def _is_warmup(job: JobSteps) -> NDArray[np.bool_]:
     return np.asarray(job.table.column("warmup").to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _mark_warmup(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: FloatArray, mode: Mode) -> None:
+def _mark_warmup(figure: go.Figure, job: JobSteps, step: FloatArray, mode: Mode) -> None:
     warm = _is_warmup(job)
     if not warm.any():
         return
     shade(figure, mode, [(step[warm].min() - 0.5, step[warm].max() + 0.5)])
     add_key(figure, "warm-up", mode)
-    measured = time_ms[~warm]
-    if len(measured) and time_ms[warm].max() > 3 * measured.max():
-        figure.update_yaxes(range=[0, 1.15 * measured.max()])
-        add_note(figure, "The warm-up's longest steps reach beyond the chart.")
 
 
 MEMORY_POINTS = 1000

@@ -20,6 +20,8 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_count, format_duratio
 MAX_BARS = 300
 MAX_POINTS = 800
 HISTOGRAM_BINS = 40
+FAR_APART = 10.0
+"""Steps that begin later than this many typical steps after the one before are not joined with it: nothing was measured between."""
 LEAST_DECADES = 4.0
 """Lengths that differ by less than this factor have the round numbers of an ordinary axis."""
 
@@ -76,7 +78,9 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
     )
     hover = "%{x:.3g} s: %{y:.3g} ms<extra></extra>"
     shown = {"name": "wait per step", "hovertemplate": hover, "showlegend": False}
-    add_medians(figure, time[starts], wait, starts, color("input_wait", mode), mode, "steps", **shown)
+    spacing = np.diff(time[starts])
+    parts = np.cumsum(np.insert(spacing > FAR_APART * np.median(spacing), 0, False)) if len(spacing) else None
+    add_medians(figure, time[starts], wait, starts, color("input_wait", mode), mode, "steps", parts, **shown)
     return figure
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.causes import GapCause, Work
-from pipeline_lab.figures.aggregate import FloatArray, IntArray, group_percentile, group_size
+from pipeline_lab.figures.aggregate import FloatArray, IntArray, break_between, group_percentile, group_size
 from pipeline_lab.units import keep_together
 
 Mode = Literal["light", "dark"]
@@ -130,7 +130,7 @@ def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: in
 
 def say(figure: go.Figure, sentence: str) -> None:
     """Write under the title what there is to see in these data; every chart has one such sentence."""
-    _write_subtitle(figure, sentence, notes_of(figure))
+    _write_subtitle(figure, sentence.replace("….", "…"), notes_of(figure))  # a name that was cut, at the end
 
 
 def caption_of(figure: go.Figure) -> str:
@@ -234,6 +234,7 @@ def add_medians(
     shade: str,
     mode: Mode,
     members: str,
+    parts: FloatArray | None = None,
     **shown: Any,
 ) -> None:
     """Draw values as a line; of groups their medians, above a band from the 5th to the 95th percentile.
@@ -246,17 +247,21 @@ def add_medians(
         shade: Color of the line.
         mode: Light or dark.
         members: What is grouped, for the note: ``steps``.
+        parts: Number of the part that each group belongs to, shape (groups,); the line stops between parts.
         **shown: Name, text on pointing at it, and the like.
     """
+
+    def stopped(y: FloatArray) -> dict[str, FloatArray]:
+        return dict(zip("xy", (x, y) if parts is None else break_between(x, y, parts), strict=True))
+
     if group_size(starts) > 1:
         add_note(figure, f"Line: median of {group_size(starts)} neighboring {members}; band: 5th to 95th percentile.")
         low, high = (group_percentile(values, starts, percent) for percent in (5, 95))
         hidden = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        figure.add_scatter(x=x, y=high, **hidden)
-        figure.add_scatter(x=x, y=low, fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
+        figure.add_scatter(**stopped(high), **hidden)
+        figure.add_scatter(**stopped(low), fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
     figure.add_scatter(
-        x=x,
-        y=group_percentile(values, starts, 50),
+        **stopped(group_percentile(values, starts, 50)),
         mode=dots_or_line(len(values)),
         line={"color": shade, "width": 1.6},
         marker={"color": shade, "size": 8},

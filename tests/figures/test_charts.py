@@ -63,6 +63,23 @@ def test_steps_whose_waits_were_not_timed_are_left_out_of_them():
     assert min(figure.data[-1].x) > 0.8, "the tenth step begins there"
 
 
+def test_waits_are_not_joined_across_time_without_steps():
+    job = results.job_steps()
+    later = np.where(np.arange(job.table.num_rows) < 50, 0, 10**10) + tables.ints(job.table, "start_ns")
+    (line,) = stall_over_time(replace(job, table=tables.replace_column(job.table, "start_ns", later))).data
+    assert len(line.x) == job.table.num_rows + 1
+    assert np.flatnonzero(np.isnan(line.y)).tolist() == [50]
+
+
+def test_a_step_that_takes_far_longer_leaves_the_others_readable():
+    job = results.job_steps()
+    length = tables.ints(job.table, "step_ns").copy()
+    length[60] = 10**10
+    figure = step_time(replace(job, table=tables.replace_column(job.table, "step_ns", length)))
+    assert figure.layout.yaxis.range[1] == pytest.approx(3 * np.percentile(length[10:], 95) / 1e6, rel=0.05)
+    assert any("up to 10 s, reach" in note for note in notes_of(figure))
+
+
 def test_few_waits_are_dots():
     stalls = results.input_stalls()
     figure = wait_distribution(replace(stalls, table=stalls.table.slice(0, 7)))
