@@ -1,6 +1,7 @@
 """What the job noted over its whole course: the time of its steps, loss and accuracy, and its memory."""
 
 import html
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -49,7 +50,7 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
         f"A typical step takes {format_duration(typical * NS_PER_MS)}; one in twenty takes more than "
         f"{format_duration(slow * NS_PER_MS)}.",
     )
-    shown = {"name": "step time", "hovertemplate": "step %{x}: %{y:.3g} ms<extra></extra>"}
+    shown: dict[str, Any] = {"name": "step time", "hovertemplate": "step %{x}: %{y:.3g} ms<extra></extra>"}
     add_medians(figure, step[starts], time_ms, starts, color("busy", mode), mode, "steps", **shown)
     _mark_profiled(figure, job, step, time_ms, mode)
     top_ms = _bound_axis(figure, time_ms, HEADROOM * slow)

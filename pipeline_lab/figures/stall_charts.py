@@ -1,5 +1,7 @@
 """How long the job waited for input: per step, over time, and how the waits are distributed."""
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -77,7 +79,7 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
         else "No step waited for input.",
     )
     hover = "%{x:.3g} s: %{y:.3g} ms<extra></extra>"
-    shown = {"name": "wait per step", "hovertemplate": hover, "showlegend": False}
+    shown: dict[str, Any] = {"name": "wait per step", "hovertemplate": hover, "showlegend": False}
     spacing = np.diff(time[starts])
     parts = np.cumsum(np.insert(spacing > FAR_APART * np.median(spacing), 0, False)) if len(spacing) else None
     add_medians(figure, time[starts], wait, starts, color("input_wait", mode), mode, "steps", parts, **shown)
