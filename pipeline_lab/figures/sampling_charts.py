@@ -2,6 +2,7 @@
 
 import html
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -315,7 +316,7 @@ def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
     step, elements = column(padding.table, "step"), column(padding.table, "elements")
     percent = 100 * column(padding.table, "padding") / np.maximum(elements, 1)
     starts = group_starts(len(step), LINE_POINTS)
-    shown = {"name": "padding", "hovertemplate": "step %{x}: %{y:.3g} % padding<extra></extra>"}
+    shown: dict[str, Any] = {"name": "padding", "hovertemplate": "step %{x}: %{y:.3g} % padding<extra></extra>"}
     add_medians(figure, step[starts], percent, starts, color("busy", mode), mode, "batches", **shown)
     say(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
     figure.update_yaxes(range=[0, 100])
