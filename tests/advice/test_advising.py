@@ -10,12 +10,14 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
+from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import FAST, WAITING, breakdown
 from tests.analysis.verdict.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.verdict.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
@@ -188,3 +190,15 @@ def test_what_to_try_first_is_one_thing(kind: VerdictClass):
         if recommendation is not None:
             first = Suggestion(recommendation.change, "").headline.split("(")[0]
             assert first.count(",") <= 1, first
+
+
+def test_a_damaged_log_without_steps_is_copied_again_before_anybody_marks_steps():
+    found = results.diagnosis(steps=Unavailable(NO_STEPS), step_breakdown=Unavailable(NO_STEPS), job_steps=NO_EPOCHS)
+    log = replace(found, source=replace(found.source, path="/nowhere"))
+    cut = replace(
+        log, source=replace(log.source, salvaged=Salvage(10, 0, "The file is cut off: 90 kB of 145 kB were read."))
+    )
+    whole, damaged = (advise(replace(each, verdict=reach_verdict(each))).verdict for each in (log, cut))
+    assert whole.suggestions[0].change.startswith("Mark each training step")
+    assert damaged.suggestions[0].change == "Copy the whole file, or record again."
+    assert damaged.sentence.endswith("holds no step. The file is cut off: 90 kB of 145 kB were read.")

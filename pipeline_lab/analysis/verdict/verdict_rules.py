@@ -315,6 +315,9 @@ _CONTRADICTION = "The trace contradicts itself: {what}. It is damaged; record an
 
 
 def _why_no_steps(results: Results) -> str:
+    damage = results.source.salvaged
+    if isinstance(results.steps, Unavailable) and damage is not None:
+        return f"What could be read of the damaged file holds no step. {damage.reason}"
     if isinstance(results.steps, Unavailable):
         return results.steps.reason
     if results.source.unseen_device:
