@@ -35,7 +35,7 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload",
         metavar="MODULE:FUNCTION",
-        help="A function that returns a dataset, or a class with its own step; presets are then its own.",
+        help="A function that returns a dataset, or a class with its own step; presets then refer to those it defines.",
         show_default=False,
     ),
 ]
@@ -46,7 +46,7 @@ ScriptArgument = Annotated[
 ]
 ScriptArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS", help="The script's own arguments, after -- if you like.", show_default=False),
+    typer.Argument(metavar="ARGS", help="The script's own arguments, optionally after --.", show_default=False),
 ]
 StartedScript = Annotated[
     list[str] | None,

@@ -208,6 +208,7 @@ class BucketStage(BatchingStage):
     methods: ClassVar[frozenset[str]] = frozenset({"bucket_by_sequence_length"})
     iterators: ClassVar[frozenset[str]] = frozenset({"GroupByWindow"})
     makes_batches: ClassVar[bool] = True
+    goes_by_length: ClassVar[bool] = True
     needs_measuring: ClassVar[bool] = True
 
     @model_validator(mode="after")

@@ -56,6 +56,8 @@ class Stage(Options):
     """It calls a function of the workload for each element."""
     makes_batches: ClassVar[bool] = False
     """It puts single examples into batches; every pipeline needs such a stage."""
+    goes_by_length: ClassVar[bool] = False
+    """It sorts examples by their length: only workloads that do so offer and keep it."""
     is_part: ClassVar[bool] = False
     """It lets only a part of the data through."""
     wastes_work: ClassVar[bool] = False

@@ -23,10 +23,11 @@ def overlap(case: Case) -> Iterator[Proposal]:
     """Prepare batches while the step runs."""
     if case.own.terms[0].name != TURNS or case.options.pipeline.stages[-1].prefetches:
         return
+    own = case.own
+    step, training, waiting = map(format_duration, (own.step_ns, own.ceiling_ns, own.step_ns - own.ceiling_ns))
     yield Proposal(
         "Add prefetch as the last stage.",
-        f"Input and compute do not overlap: {format_duration(case.own.ceiling_ns)} of training, then {format_duration(case.own.step_ns - case.own.ceiling_ns)} "
-        "of waiting for the next batch.",
+        f"Input and compute do not overlap: a step of {step} is {training} of training, then {waiting} of waiting for the next batch.",
         edit_stages(case.options, lambda stages: [*stages, {"stage": "prefetch", "buffer_size": "autotune"}]),
         ("A few more batches are held in memory.",),
     )

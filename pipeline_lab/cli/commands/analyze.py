@@ -19,7 +19,8 @@ def analyze(
     path: Annotated[
         str,
         typer.Argument(
-            help="A run's id, a run folder, a log directory, a trace file or an archive.", show_default=False
+            help="A run (its id, its name, or `latest`), a run folder, a log directory, a trace file or an archive.",
+            show_default=False,
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole diagnosis as one JSON object.")] = False,

@@ -13,7 +13,8 @@ def events(
     path: Annotated[
         str,
         typer.Argument(
-            help="A run's id, a run folder, a log directory, a trace file or an archive.", show_default=False
+            help="A run (its id, its name, or `latest`), a run folder, a log directory, a trace file or an archive.",
+            show_default=False,
         ),
     ],
     output: Annotated[

@@ -22,12 +22,12 @@ def fix(
         typer.Option(
             "--change",
             metavar="CHANGE",
-            help="Make this change instead of what helps: prefetch, 'train.py:41 cache' or 'train.py:41 num_parallel_calls=8'. May be repeated.",
+            help="Make this change instead of searching for one: prefetch, 'train.py:41 cache' or 'train.py:41 num_parallel_calls=8'. May be repeated.",
             show_default=False,
         ),
     ] = None,
     may_reorder: Annotated[
-        bool, typer.Option("--may-reorder", help="Also changes that give the examples in another order.")
+        bool, typer.Option("--may-reorder", help="Also consider changes that alter the order of examples.")
     ] = False,
     run: Annotated[
         str | None,
@@ -49,8 +49,8 @@ def fix(
 ) -> None:
     """Find what to change in a training script, prove that its model sees the same examples, and print the diff.
 
-    The script runs for a while, then again up to its training, once as it is and once or more with changes, and once more to
-    race them. Its trainings are thrown away; nothing is written into its files without --apply.
+    The script runs several times: to record it, to verify each change, and to race the changes. The results of these trainings are
+    discarded; nothing is written into its files without --apply.
     """
     from pipeline_lab.cli.commands.tune import parse_time_s, search_script
     from pipeline_lab.runs.run_folder import RunFolder

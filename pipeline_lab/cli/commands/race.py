@@ -35,7 +35,7 @@ def race(
         typer.Option(
             "--change",
             metavar="CHANGE",
-            help="Race a script's pipeline against this change of it, such as 'train.py:41 num_parallel_calls=8' or prefetch; "
+            help="Race a script's pipeline against a copy with this change, such as 'train.py:41 num_parallel_calls=8' or prefetch; "
             "several in one candidate with ; between them. May be repeated.",
             show_default=False,
         ),
@@ -67,7 +67,7 @@ def race(
 ) -> None:
     """Race pipelines against the first one: blocks in random order in one process, until the answer is clear.
 
-    --set changes every one of them. With --change, pipelines race inside a script's own training, which is then thrown away.
+    --set applies to all of them. With --change, pipelines race inside a script's own training, whose result is discarded.
     """
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race_result import read_race

@@ -148,7 +148,7 @@ def remove(
     force: Annotated[bool, typer.Option("--force", help="Also delete runs written by a newer Pipeline Lab.")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Delete runs with all their files."""
+    """Delete runs with all their files; one in progress must be canceled first."""
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)
@@ -159,7 +159,9 @@ def remove(
 
 @runs.command()
 def cancel(
-    ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of the runs.", show_default=False)],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="The runs: their ids, names, or `latest`.", show_default=False)
+    ],
     store: StoreOption = None,
 ) -> None:
     """Stop runs that are queued or running; what they recorded is kept."""

@@ -30,7 +30,7 @@ TryOption = Annotated[
     typer.Option(
         "--try",
         metavar="KNOB=VALUES",
-        help="Search only these values, such as prefetch=2,8; an argument of your own workload is a knob too. May be repeated.",
+        help="Search only these values, such as prefetch=2,8; an argument of your own workload can be searched too. May be repeated.",
         show_default=False,
     ),
 ]
@@ -91,7 +91,7 @@ def tune(
 ) -> None:
     """Search for a faster pipeline: profile, predict, race the best predictions, continue from the winner.
 
-    With a script its own pipeline is searched: changes are proved on its data and race inside its training.
+    With a script its own pipeline is searched: changes are verified on its data and raced inside its training.
     """
     from pipeline_lab.cli.following import follow_tune, stop_requests
     from pipeline_lab.options.tune_options import read_tune_options

@@ -26,14 +26,14 @@ def watch(
         typer.Option(
             "--calibrate/--no-calibrate",
             help="After the script's last line, also time the step on one batch (on copies of its variables) and the pipeline without the step.",
-            show_default="where fit trained a model that the script still has, on data of no generator",
+            show_default="where fit trained a model that the script still has, and the data does not come from a generator",
         ),
     ] = None,
     samples: Annotated[
         bool,
         typer.Option(
             "--samples",
-            help="After the script's last line, also find the file and record of each example, by making its dataset again on numbers instead of data.",
+            help="After the script's last line, also find the file and record of each example, by rebuilding its dataset with record numbers instead of data.",
         ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the run's id nor the verdict.")] = False,

@@ -22,7 +22,10 @@ NOT_PREDICTED = 5
 
 def what_if(
     run: Annotated[
-        str, typer.Argument(help="The id of a run that Pipeline Lab launched or watched.", show_default=False)
+        str,
+        typer.Argument(
+            help="A run that Pipeline Lab launched or watched: its id, its name, or `latest`.", show_default=False
+        ),
     ],
     settings: SetOption = None,
     added: AddOption = None,

@@ -130,7 +130,9 @@ def _suited(stage: Document, workload: Workload) -> Document:
     if workload.has_varied_lengths:
         parallel = {"mode": "padded_batch", "num_parallel_calls": None, "deterministic": None}
         return {**stage, **parallel} if stage.get("mode") == "batch" else stage
-    return {**stage, "mode": "batch"} if stage["stage"] == "batch" else default_stage("batch")
+    if STAGE_TYPES[stage["stage"]].goes_by_length:
+        return default_stage("batch")
+    return {**stage, "mode": "batch"} if stage["stage"] == "batch" else stage
 
 
 def stages_to_offer(draft: Draft) -> list[str]:
@@ -141,7 +143,7 @@ def stages_to_offer(draft: Draft) -> list[str]:
     workload = WORKLOADS[draft.document["workload"]["kind"]]()
     foreign = FUNCTION_STAGES.difference(workload.own_stages)
     foreign |= {"rebatch"} if workload.has_varied_lengths else set()
-    foreign |= set() if workload.sorts_by_length else {"bucket_by_sequence_length"}
+    foreign |= {name for name, kind in STAGE_TYPES.items() if kind.goes_by_length and not workload.sorts_by_length}
     return [stage for stage in STAGE_TYPES if stage not in foreign | single]
 
 

@@ -1,9 +1,13 @@
 """What one can do to a draft of options."""
 
+from typing import Literal
+
 import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import read_options
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.ui.shared import draft
 from pipeline_lab.ui.shared.draft import (
     add_stage,
     change_workload,
@@ -15,6 +19,7 @@ from pipeline_lab.ui.shared.draft import (
     with_features,
 )
 from pipeline_lab.workloads.records import parse_features
+from pipeline_lab.workloads.registry import WORKLOADS
 
 
 def kinds(draft) -> list[str]:
@@ -133,3 +138,13 @@ def test_a_workload_of_ones_own_brings_its_stages_and_another_gets_the_usual_one
 
 def test_views_are_added_behind_parse_and_only_when_asked_for():
     assert kinds(add_stage(draft_of("baseline"), "views"))[:5] == ["read", "shuffle", "repeat", "parse", "views"]
+
+
+def test_another_way_to_batch_stays_where_the_workload_changes(monkeypatch):
+    class Pairs(BatchStage):
+        stage: Literal["pairs"] = "pairs"
+
+    monkeypatch.setitem(draft.STAGE_TYPES, "pairs", Pairs)
+    monkeypatch.setattr(draft, "_BATCHES", ("batch", "pairs"))
+    stage = {"stage": "pairs", "size": 2}
+    assert draft._suited(stage, WORKLOADS["images"]()) == stage
