@@ -1,8 +1,8 @@
-"""``python -m pipeline_lab.capture.script_sample``: say what a dataset of a script holds.
+"""``python -m pipeline_lab.capture.script_sample FOLDER``: say what a dataset of a script holds.
 
 Requests come on standard input, a line of JSON each; a line of JSON answers each. TensorFlow is imported once, and each request is
 answered in a forked copy of this process, so that scripts share nothing. The same seeds are set before each script begins; what
-the script sets itself stays.
+the script sets itself stays. The folder takes what AutoGraph writes: copies end without a tidy exit.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from pipeline_lab.capture.script_sample.stopped_script import answer
@@ -62,6 +63,9 @@ def main() -> None:
     import keras  # noqa: F401 (so that copies need not import it)
     import tensorflow  # noqa: F401
 
+    from pipeline_lab.worker.job_process import keep_generated_code_in
+
+    keep_generated_code_in(Path(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

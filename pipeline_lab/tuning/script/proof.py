@@ -197,7 +197,7 @@ class Prover:
     def _start(self) -> "subprocess.Popen[str]":
         with (self._folder / "log").open("wb") as log:
             return subprocess.Popen(
-                module_command("pipeline_lab.capture.script_sample"),
+                module_command("pipeline_lab.capture.script_sample", str(self._folder / "generated")),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
