@@ -93,7 +93,7 @@ BATCH_UNKNOWN = Unavailable("The examples in a batch of your own dataset are not
 SCRIPT_BATCH = Unavailable("The examples in a batch of a script are not counted.")
 SCRIPT_EXAMPLES = Unavailable("Which examples a script reads is not noted while it races.")
 SCRIPT_WAIT = Unavailable("The script asks for its batches inside a graph, where the wait for one is not measured.")
-SCRIPT_IDLE = Unavailable("A race inside a script records no profile windows; `pipeline-lab watch` does.")
+SCRIPT_IDLE = Unavailable("A race inside a script records no profile windows; watch the script for them.")
 NO_IDLE_TIME = Unavailable(
     "The arm has no profile window: the race ended before it recorded them, or profiling is off; race to the end with "
     "profiling.enabled on."

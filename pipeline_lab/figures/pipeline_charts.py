@@ -138,8 +138,10 @@ def parallelism_over_time(
         return NO_PARALLELISM
     figure = draw_panels("Parallel calls that each stage may make", panels, mode)
     widest = max(panels, key=lambda panel: float(np.nanmax(panel.values)))
+    most = float(np.nanmax(widest.values))
     say(
-        figure, f"{html.escape(widest.label, quote=False)} may make most: {np.nanmax(widest.values):g} calls at a time."
+        figure,
+        f"{html.escape(widest.label, quote=False)} may make most: {most:g} {'call' if most == 1 else 'calls'} at a time.",
     )
     if not isinstance(model, Unavailable):
         changed = model.last_change_ns

@@ -83,7 +83,7 @@ def show_page() -> None:
             names.index(current) if current in names else None,
             format_func=lambda name: offered.get(name, name),
             key=f"preset{draft.generation}",
-            placeholder=escape(origin.describe(draft.origin)),
+            placeholder=origin.describe(draft.origin),
             on_change=origin.choose_preset,
             args=(f"preset{draft.generation}",),
         )
