@@ -1,3 +1,4 @@
+import html
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from pipeline_lab.errors import ComparisonError, Unavailable
 from pipeline_lab.figures.comparing.chart_lists import TUNE_CHARTS
 from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
+from pipeline_lab.figures.theme import caption_of
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.formats import FORMATS, write_report
 from pipeline_lab.report.report_on import report_on
@@ -133,6 +135,13 @@ def test_the_history_keeps_the_best_so_far(found: Tuning) -> None:
     times, best = figure.data
     assert best.y.tolist() == [min(times.y[: number + 1]) for number in range(len(times.y))]
     assert times.y[0] == 1.0, "the start"
+    assert found.ended is not None
+    other = next(name for name in reversed(times.hovertext) if html.unescape(name) != found.ended.winner)
+    chosen = replace(found.ended, winner=html.unescape(other))
+    told = search_history(replace(found, steps=(*found.steps[:-1], chosen)))
+    assert not isinstance(told, Unavailable)
+    place = len(times.hovertext) - list(reversed(times.hovertext)).index(other)
+    assert f"came as number {place}:" in caption_of(told), "a race chose it, though another one is as fast"
 
 
 def test_what_mattered_is_what_the_fast_ones_share(found: Tuning) -> None:

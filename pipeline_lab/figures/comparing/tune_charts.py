@@ -105,7 +105,10 @@ def search_history(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | 
         "Configuration, in order of time",
         f"Time per step over {escape(places.reference[:40])} (×)",
     )
-    found = int(np.argmin(times))
+    winner = None if tuning.ended is None else tuning.ended.winner
+    found = (
+        names.index(winner) if winner in names else int(np.argmin(times))
+    )  # several may be as fast: a race chose one
     say(
         figure,
         f"The best of {len(names)} came as number {found + 1}: {times[found]:.3g} × the time per step of "
