@@ -272,7 +272,7 @@ def _mark_the_steps(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     """Return the line that a log without steps lacks, or the rest of a damaged file; the lab's own recordings have the line."""
     folder, steps = RunFolder(Path(diagnosis.source.path)), diagnosis.steps
     if isinstance(steps, Unavailable) and diagnosis.source.salvaged is not None:
-        why = "The steps may be in what is missing of the damaged file."
+        why = "The steps may be in the missing part of the damaged file."
         return (Suggestion("Copy the whole file, or record again.", why, NO_GAIN_KNOWN),)
     is_own = is_run(folder.path) and not folder.opened.is_dir()
     line = MARKED_STEPS.get(steps.reason) if isinstance(steps, Unavailable) and not is_own else None

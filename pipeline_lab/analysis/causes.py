@@ -458,7 +458,7 @@ class VerdictClass(StrEnum):
         return "idle device" if self is VerdictClass.IDLE_OTHER else self.value.replace("-", " ")
 
 
-SLOWED_SENTENCE = "The job is input-bound: {lost} of each {step} step ({share}) is lost to input, {waited} of it in waiting for the next batch{why}."
+SLOWED_SENTENCE = "The job is input-bound: {lost} of each {step} step ({share}) is lost to input, {waited} of it waiting for the next batch{why}."
 """Of an input-bound job whose pipeline also slows its step down: the loss is more than what shows as waiting."""
 
 PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone takes {pipeline} per batch, the compute-only step {alone}{why}."

@@ -132,5 +132,5 @@ def test_a_stage_of_an_unknown_name_is_refused() -> None:
 
 def test_the_laws_about_pipelines_draw_every_stage():
     drawn = Path(option_strategies.__file__).read_text(encoding="utf-8")
-    never = {"unbatch"}  # its place is right behind a batching stage: the tests of lint have it
+    never = {"unbatch"}  # its place is right behind a batching stage; golden sources have it
     assert {name for name in NAMES if f'"{name}"' not in drawn} == never

@@ -45,7 +45,7 @@ PYTHON_STARVED_SHARE = 0.4
 """The same where other programs fill the cores: a thread that computes then waits for its turn about as long as it runs."""
 
 MORE_THAN_A_CORE = 1.2
-"""Cores from which on Python is not limited to one: it calls what lets go of the GIL. A judgment, above what sampling may add to one."""
+"""Busy cores above which the GIL does not limit the Python: what it calls releases the lock. A judgment; sampling may add a little to one core."""
 
 CPU_FULL_SHARE = 0.85
 """Of the cores that others left; beyond that more threads bring nothing."""
@@ -174,7 +174,7 @@ def _python_cores(facts: InputFacts) -> float:
 def _runs_on_several_cores(facts: InputFacts) -> bool:
     """Say whether the stage's Python keeps more than one core busy, so that the GIL does not limit it.
 
-    Its own are at least what the process takes beyond all cores while the step does not wait and a core for each thread of other stages.
+    Counted at least: what the process uses, less all cores while the step does not wait and less a core per busy thread of other stages.
     """
     seen, cores = facts.blamed.seen, facts.processor
     if seen is None or cores is None or not facts.blamed.share:

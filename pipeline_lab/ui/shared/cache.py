@@ -115,7 +115,7 @@ _settled: dict[Path, RunSummary] = {}
 def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
     if (settled := _settled.get(folder.path)) is not None:
         return settled
-    steps, told = folder.steps, _where_it_is_told(folder)
+    steps, told = folder.steps, _source_of_verdict(folder)
     has_steps = steps.exists()
     prints = (fingerprint_file(steps), fingerprint_file(told))
     key = f"{ANALYSIS_VERSION} {folder.path} {prints}"
@@ -131,7 +131,7 @@ def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
     return result
 
 
-def _where_it_is_told(folder: RunFolder) -> Path:
+def _source_of_verdict(folder: RunFolder) -> Path:
     """Return the file from which the verdict comes: of a race, of a search, or of any other run."""
     if folder.blocks.exists():
         return folder.events

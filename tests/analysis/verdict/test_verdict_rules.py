@@ -236,7 +236,7 @@ def test_what_a_slow_pipeline_takes_beyond_the_wait_is_told_apart_from_it_and_st
     # alone 45 of 50 ms; the step alone 10: 70 % lost, of which 60 show as waiting. The device works for 30, as in the picture
     verdict = judged(divided(input_wait=60, dispatch=10, host_compute=30), Calibration(10e6, 45e6, 50e6))
     assert verdict.sentence == (
-        "The job is input-bound: 35 ms of each 50 ms step (70 %) is lost to input, 30 ms of it in waiting for the next batch, "
+        "The job is input-bound: 35 ms of each 50 ms step (70 %) is lost to input, 30 ms of it waiting for the next batch, "
         "because input and compute do not overlap."
     )
     assert verdict.step is not None
