@@ -209,7 +209,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     verdict, folder = diagnosis.verdict, RunFolder(Path(diagnosis.source.path))
     found = _by_model(diagnosis, folder)
     if found and verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
-        return found
+        return _with_overlap(found, diagnosis)
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found or _mark_the_steps(diagnosis)
     eager, waits = _eager(diagnosis), verdict.verdict_class is VerdictClass.INPUT_BOUND
@@ -226,6 +226,14 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     )
     found = (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
     return found if eager is None else _add(found, eager)
+
+
+def _with_overlap(found: tuple[Suggestion, ...], diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
+    """Add the cure of a pipeline that does not overlap with the step, where the model finds that it gains too little to be listed."""
+    verdict, calibration = diagnosis.verdict, judged(diagnosis).calibration
+    if verdict.cause != InputCause.NO_OVERLAP or any("prefetch" in each.change for each in found):
+        return found
+    return _add(found, _overlap(_left_by_pipeline(verdict.overlap_percent, calibration) or 0.0))
 
 
 def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -29,7 +29,9 @@ NO_EPOCHS = Unavailable("A log.")
 
 def judged(calibration: object = NO_CALIBRATION, **percent: int) -> Diagnosis:
     """Return a diagnosis of a log whose steps divide as given, with its verdict."""
+    stalls = results.input_stalls()
     found = results.diagnosis(
+        input_stalls=replace(stalls, exposed_ns=stalls.wait_ns),
         step_breakdown=divided(**percent),
         calibration=calibration,
         step_phases=NO_EPOCHS,
@@ -202,3 +204,16 @@ def test_a_damaged_log_without_steps_is_copied_again_before_anybody_marks_steps(
     assert whole.suggestions[0].change.startswith("Mark each training step")
     assert damaged.suggestions[0].change == "Copy the whole file, or record again."
     assert damaged.sentence.endswith("holds no step. The file is cut off: 90 kB of 145 kB were read.")
+
+
+def test_a_headline_of_no_overlap_lists_prefetch_whatever_the_model_finds(monkeypatch: pytest.MonkeyPatch):
+    found = replace(
+        judged(input_wait=40, device_compute=60), tf_data=pipeline(*SERIAL, blamed=2, pool=2), job_load=SLEEPING
+    )
+    found = replace(found, verdict=reach_verdict(found))
+    assert found.verdict.cause == InputCause.NO_OVERLAP
+    for of_model in (("Give map 4 parallel calls.",), ("Cache.", "Add prefetch as the last stage.")):
+        modeled = tuple(Suggestion(change, "Because.", 20.0) for change in of_model)
+        monkeypatch.setattr("pipeline_lab.advice.advising._by_model", lambda *_, modeled=modeled: modeled)
+        listed = [one.change for one in advise(found).verdict.suggestions]
+        assert sum("prefetch" in change for change in listed) == 1

@@ -31,6 +31,9 @@ PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 LEAST_CORES = 0.1
 """What a job always gets of a machine that others fill."""
 
+MOSTLY_BESIDE = 0.5
+"""A device that does this part of its work while the loop waits for a batch is ahead of the loop already: that is what prefetch is for."""
+
 MOSTLY_UNSEEN = 0.5
 """A trace that does not show what this part of the wait was for cannot blame a stage by it, nor can a model of less work than
 that."""
@@ -127,7 +130,8 @@ class InputFacts:
     Attributes:
         blamed: The stage to blame.
         waiting_share: Exposed wait over the step, 0 to 1.
-        works_ahead: Whether the last stage prepares elements while the step runs: what ran, not what was written.
+        works_ahead: Whether elements are prepared while the step runs, by the last stage or because the loop does not wait for the
+            device: what ran, not what was written.
         processor: None if unknown.
         pool_threads: Threads that run the pipeline's functions; None if unknown.
         pool_busy_share: How busy they were, 0 to 1; None if unknown.
@@ -174,7 +178,7 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     return InputFacts(
         blamed=blamed,
         waiting_share=waiting_share,
-        works_ahead=_works_ahead(pipeline, works),
+        works_ahead=_works_ahead(pipeline, works) or _works_beside_waits(results),
         processor=_processor(results),
         pool_threads=pool_threads,
         pool_busy_share=None if pipeline is None else pipeline.pool_busy_share,
@@ -299,6 +303,15 @@ def _works_ahead(pipeline: TfData | None, works: tuple[StageWork, ...]) -> bool:
     stages = () if pipeline is None else pipeline.stages
     last = [stage for stage in stages if stage.parent is None or stages[stage.parent].name in ROOTS]
     return any(is_asynchronous(stage.name) for stage in last)
+
+
+def _works_beside_waits(results: Results) -> bool:
+    """Say whether the device does most of its work while the loop waits: launched without waiting for it, a step overlaps its input."""
+    stalls, breakdown = results.input_stalls, results.step_breakdown
+    if isinstance(stalls, Unavailable) or isinstance(breakdown, Unavailable):
+        return False
+    works_ns = breakdown.device_compute_ns + breakdown.device_copy_ns + breakdown.collective_ns
+    return works_ns > 0 and stalls.wait_ns - stalls.exposed_ns >= MOSTLY_BESIDE * works_ns
 
 
 def _processor(results: Results) -> Processor | None:

@@ -286,6 +286,21 @@ def test_a_pipeline_that_works_ahead_overlaps():
     assert blame(ahead, wait=0.3).cause == "under-parallel"
 
 
+@pytest.mark.parametrize(("hidden_ms", "cause"), [(4, "no-overlap"), (12, "under-parallel")])
+def test_a_device_that_works_while_the_loop_waits_overlaps_without_a_prefetch(hidden_ms: int, cause: str):
+    # it works for 15 ms of each step, so many of them while the loop waits
+    stalls = results.input_stalls()
+    stalls = replace(stalls, exposed_ns=stalls.wait_ns - len(stalls.table) * hidden_ms * MS)
+    found = results.diagnosis(
+        tf_data=pipeline(*SERIAL, blamed=2, pool=2),
+        job_load=SLEEPING,
+        calibration=UNCALIBRATED,
+        live_model=NO_MODEL,
+        input_stalls=stalls,
+    )
+    assert find_blame(found, 0.3).cause == cause
+
+
 def test_on_full_cores_nothing_can_overlap():
     busy = replace(SLEEPING, cores_used=3.8)
     assert blame(pipeline(*SERIAL, blamed=2, pool=2), busy, wait=0.4).cause == "cpu-bound"
