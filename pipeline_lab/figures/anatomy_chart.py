@@ -54,9 +54,9 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
     add_note(figure, name_parts_basis(diagnosis, diagnosis.verdict.step))
-    start_ns = 0.0
+    start_ns, recorded = 0.0, _recorded_ranges(diagnosis)
     for part, length_ns in parts.items():
-        _add_part(figure, part, start_ns, length_ns, step_ns, mode)
+        _add_part(figure, part, start_ns, length_ns, step_ns, recorded.get(part, ""), mode)
         start_ns += length_ns
     if better is not None:
         left_ns = _add_prediction(figure, better, step_ns, mode)
@@ -275,7 +275,24 @@ def _what_to_see(parts: dict[StepPart, float]) -> str:
     return f"{of_longest}, {lost.label} {format_percent(100 * parts[lost] / step_ns)}."
 
 
-def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: float, step_ns: float, mode: Mode) -> None:
+def _recorded_ranges(diagnosis: Diagnosis) -> dict[StepPart, str]:
+    """Say of each part how long it is in the recorded steps behind the mean; nothing of one step alone."""
+    breakdown, steps = diagnosis.step_breakdown, diagnosis.steps
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or breakdown.table.num_rows < 2:
+        return {}
+    per_marker, numbers = steps.steps_per_marker or 1.0, breakdown.table.column("step").to_pylist()
+    said = {}
+    for part in StepPart:
+        lengths = tables.ints(breakdown.table, part.column) / per_marker
+        least, median, most = (format_duration(float(each)) for each in np.quantile(lengths, (0, 0.5, 1)))
+        longest = numbers[int(lengths.argmax())]
+        said[part] = f"<br>single steps: {least} to {most}, median {median}; longest in step {longest}"
+    return said
+
+
+def _add_part(
+    figure: go.Figure, part: StepPart, start_ns: float, length_ns: float, step_ns: float, recorded: str, mode: Mode
+) -> None:
     share, length = length_ns / step_ns, format_duration(length_ns)
     figure.add_bar(
         base=[start_ns / NS_PER_MS],
@@ -289,7 +306,7 @@ def _add_part(figure: go.Figure, part: StepPart, start_ns: float, length_ns: flo
         insidetextanchor="middle",
         textangle=0,
         showlegend=bool(share >= LEAST_SEEN),
-        hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the step<extra></extra>",
+        hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the mean step{recorded}<extra></extra>",
     )
 
 
@@ -310,7 +327,7 @@ def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, m
             "line": {"width": 2, "color": THEMES[mode].muted},
             "pattern": {"shape": "/", "fgcolor": THEMES[mode].muted, "size": 6, "solidity": 0.2},
         },
-        hovertemplate=f"{suggestion.prediction}: {format_duration(left_ns)}<extra></extra>",
+        hovertemplate=f"{suggestion.prediction}<extra></extra>",
         showlegend=True,
     )
     figure.add_annotation(
@@ -319,7 +336,7 @@ def _add_prediction(figure: go.Figure, suggestion: Suggestion, step_ns: float, m
         y=-0.53,
         xanchor="left",
         showarrow=False,
-        text=f"{html.escape(shown)}: <b>{format_duration(left_ns)}</b> predicted, {format_percent(gain)} shorter",
+        text=f"{html.escape(shown)}: <b>{format_percent(gain)} shorter</b>, predicted",
         font={"size": 12},
     )
     return left_ns

@@ -204,3 +204,16 @@ def test_a_single_step_is_no_mean() -> None:
 def test_without_a_breakdown_the_reason_is_given() -> None:
     bare = results.bare_diagnosis()
     assert step_anatomy(bare) == bare.step_breakdown
+
+
+def test_the_recorded_steps_behind_a_part_show_on_hover() -> None:
+    found = suggesting()
+    assert not isinstance(found.step_breakdown, Unavailable)
+    table = found.step_breakdown.table
+    waits = pa.array([(10 + 2 * row) * NS_PER_MS for row in range(table.num_rows)], pa.int64())  # 10, 12, … ms
+    table = table.set_column(table.schema.get_field_index("input_wait_ns"), "input_wait_ns", waits)
+    figure = step_anatomy(replace(found, step_breakdown=sum_up(table)))
+    assert not isinstance(figure, Unavailable)
+    count, last = table.num_rows, table.column("step")[-1].as_py()
+    said = figure.data[0].hovertemplate
+    assert f"single steps: 10 ms to {8 + 2 * count} ms, median {9 + count} ms; longest in step {last}" in said

@@ -160,9 +160,9 @@ def draw_strip(answer: Answer) -> list[Styled]:
     lines = [strip.append(f" {format_duration(step_ns)}"), legend]
     better = answer.predicted
     if better is not None and not isinstance(better.predicted_gain_percent, Unavailable):
-        left = 1 - better.predicted_gain_percent / 100
-        after = Styled(PREDICTED * max(1, round(WIDTH * left)), "green", no_wrap=True)
-        lines.insert(1, after.append(f" {format_duration(step_ns * left)} predicted"))
+        gain = better.predicted_gain_percent
+        after = Styled(PREDICTED * max(1, round(WIDTH * (1 - gain / 100))), "green", no_wrap=True)
+        lines.insert(1, after.append(f" {format_percent(gain)} shorter, predicted"))
     if answer.parts_basis:
         lines.append(Styled(answer.parts_basis, "dim"))
     return lines
