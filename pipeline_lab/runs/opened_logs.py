@@ -146,6 +146,11 @@ def left_out(folder: RunFolder) -> tuple[str, ...]:
     return ()
 
 
+def note_one_job(folder: RunFolder) -> None:
+    """Keep the user's answer that all parts of an opened log are one job."""
+    folder.one_job.touch()
+
+
 def note_reading(folder: RunFolder, problem: str) -> None:
     """Record whether an opened log could be read; runs that were recorded here are not changed.
 

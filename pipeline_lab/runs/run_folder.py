@@ -79,6 +79,8 @@ class RunFolder:
     """The log that this run was opened from, as it came; only in runs that were not recorded here."""
     left_out = _Inside("left_out.json")
     """Names of files that came with an opened log and are no part of it."""
+    one_job = _Inside(".one_job")
+    """Marks an opened log whose parts the user said are one job, though their hosts or frameworks differ."""
     unkept = _Inside(".unkept")
     """Marks an opened log that the user has not kept yet."""
     lock = _Inside(".lock")

@@ -56,11 +56,17 @@ PAGES = (
 """In the order of the navigation; the first is the default."""
 
 RUNS_PARAMETER, ARMS_PARAMETER, START_PARAMETER, FROM_PARAMETER = "runs", "arms", "start", "from"
+OPENED_PARAMETER = "opened"
 
 
 def open_run(run_id: str) -> NoReturn:
     """Leave this page for a run's."""
     st.switch_page(RUN.path, query_params={"run": run_id})
+
+
+def open_upload(run_id: str) -> NoReturn:
+    """Leave this page for the one that finishes opening a log."""
+    st.switch_page(UPLOAD.path, query_params={OPENED_PARAMETER: run_id})
 
 
 def open_comparison(run_ids: list[str]) -> NoReturn:

@@ -17,20 +17,17 @@ from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses, cache, contents, links, run_actions, state
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.ui.upload import upload_zone
+from pipeline_lab.ui.upload.parts_of_logs import parts_in_question
 from pipeline_lab.units import format_bytes, keep_together
-
-OPENED_PARAMETER = "opened"
-ONE_JOB = "one"
-"""Names the log that the user said is one job."""
 
 
 def under_way(store: RunStore) -> RunFolder | None:
     """Return the run that the link names; None without one, or if it is gone."""
-    run_id = st.query_params.get(OPENED_PARAMETER, "")
+    run_id = st.query_params.get(links.OPENED_PARAMETER, "")
     try:
         return store.folder(run_id) if run_id else None
     except StoreError:
-        del st.query_params[OPENED_PARAMETER]
+        del st.query_params[links.OPENED_PARAMETER]
         return None
 
 
@@ -64,22 +61,16 @@ def open_path(store: RunStore, path: str) -> None:
 
 
 def _go_on(folder: RunFolder) -> None:
-    st.query_params[OPENED_PARAMETER] = folder.id
+    st.query_params[links.OPENED_PARAMETER] = folder.id
     st.rerun()
 
 
 def _go_on_with(store: RunStore, folder: RunFolder) -> None:
     """Ask how many jobs a log holds where its parts disagree, else open it once it is analyzed."""
-    parts = () if is_one_job(folder) else log_parts.find_parts(folder.opened)
-    if log_parts.disagree(parts):
+    if parts := parts_in_question(folder):
         ask_how_many_jobs(store, folder, parts)
     elif analyses.wait_for(folder, is_sample=False) is not None:
         links.open_run(folder.id)
-
-
-def is_one_job(folder: RunFolder) -> bool:
-    """Say whether the log is known to hold one job: because the user said so, or because it was recorded here."""
-    return st.query_params.get(ONE_JOB, "") == folder.id or not folder.opened.is_dir()
 
 
 def ask_how_many_jobs(store: RunStore, folder: RunFolder, parts: tuple[log_parts.LogPart, ...]) -> None:
@@ -94,7 +85,7 @@ def ask_how_many_jobs(store: RunStore, folder: RunFolder, parts: tuple[log_parts
     st.markdown(contents.write_table(Table("Parts", columns, tuple(rows), numeric=(3,))))
     with st.container(horizontal=True):
         if st.button("One job", key="one-job", help="All parts are analyzed together, as hosts of one job."):
-            st.query_params[ONE_JOB] = folder.id
+            opened_logs.note_one_job(folder)
             st.rerun()
         if st.button(f"{count} jobs", key="several-jobs", help="Each part becomes a run of its own."):
             opened_logs.split(store, folder, [(one.name, one.paths) for one in parts])

@@ -90,6 +90,16 @@ def test_files_of_different_hosts_are_one_job_or_several(open_two_hosts, run_sto
     assert opened_logs.left_out(run_store.folder(run.id)) == ("notes.txt",)
 
 
+def test_a_link_to_a_log_asks_the_open_question_until_it_is_answered(open_two_hosts, open_page, run_store):
+    (run,) = run_store.runs()
+    asked = open_page("run", run=run.id)
+    assert "Are they one job, or 2 jobs?" in texts(asked)
+    open_two_hosts.button(key="one-job").click().run()
+    again = open_page("run", run=run.id)
+    assert not again.exception
+    assert again.title[0].value == "3 files"
+
+
 def test_each_part_becomes_a_run_where_they_are_several_jobs(open_two_hosts, run_store):
     open_two_hosts.button(key="several-jobs").click().run()
     assert not open_two_hosts.exception
