@@ -1,11 +1,12 @@
 """Which options mattered in a search: how much of the differences between the configurations that raced each explains."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.comparison.differences import find_differences
+from pipeline_lab.comparison.differences import Difference, find_differences
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.tuning.history import Proposed, rank_configurations
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning
@@ -17,20 +18,21 @@ NOT_LOOKED_AT = frozenset({"name", "schema_version"})
 
 @dataclass(frozen=True)
 class OptionEffect:
-    """One option of the search.
+    """One option of the search, or several that were only changed together.
 
     Attributes:
-        path: Of the option, such as ``pipeline.map.num_parallel_calls``.
-        share: Part of the variance of the logarithmic times that its values explain by themselves, 0 to 1; options that were
-            only changed together have the same share.
-        values: Its values with the geometric mean of the times of the configurations that had it, over the reference's; the
+        paths: Of the options, such as ``pipeline.map.num_parallel_calls``.
+        share: Part of the variance of the logarithmic times that the values explain by themselves, 0 to 1.
+        values: The values, each with the geometric mean of the times of the configurations that had it, over the reference's; the
             fastest first.
+        best: The value of the fastest configuration.
         configurations: How many configurations that is from.
     """
 
-    path: str
+    paths: tuple[str, ...]
     share: float
     values: tuple[tuple[str, float], ...]
+    best: str
     configurations: int
 
 
@@ -53,16 +55,22 @@ def find_effects(tuning: RecordedSearch) -> tuple[OptionEffect, ...] | Unavailab
         return Unavailable("All configurations that raced take the same time, so no option mattered.")
     documents = [picks[row.configuration] for row in rows]
     differences = find_differences(documents, [{}] * len(rows), [None] * len(rows)).options
-    effects = [
-        _effect(each.path, ["–" if value is None else value for value in each.values], logs, total)
-        for each in differences
-        if each.path.rpartition(".")[2] not in NOT_LOOKED_AT
-    ]
+    together: dict[tuple[int, ...], list[Difference]] = {}
+    for each in differences:
+        if each.path.rpartition(".")[2] not in NOT_LOOKED_AT:
+            together.setdefault(tuple(each.values.index(value) for value in each.values), []).append(each)
+    effects = [_effect(options, logs, total) for options in together.values()]
     return tuple(sorted(effects, key=lambda effect: -effect.share))
 
 
-def _effect(path: str, values: list[str], logs: np.ndarray, total: float) -> OptionEffect:
+def _effect(options: Sequence[Difference], logs: np.ndarray, total: float) -> OptionEffect:
+    """Say what options explain whose values go together, the fastest configuration first."""
+    values = [
+        ", ".join("–" if one is None else one for one in each)
+        for each in zip(*(each.values for each in options), strict=True)
+    ]
     groups = {value: logs[[one == value for one in values]] for value in dict.fromkeys(values)}
     between = sum(len(group) * float(group.mean() - logs.mean()) ** 2 for group in groups.values())
     means = sorted(((value, math.exp(float(group.mean()))) for value, group in groups.items()), key=lambda one: one[1])
-    return OptionEffect(path, between / total, tuple(means), len(values))
+    paths = tuple(each.path for each in options)
+    return OptionEffect(paths, between / total, tuple(means), values[0], len(values))

@@ -42,7 +42,7 @@ def profile_sentence(name: str, step_ns: float, ceiling: float, binds: str) -> s
     who = "The start" if name == START else f"“{name}”"
     step = format_duration(step_ns)
     more = (
-        f"could be {ceiling:.2f}× as fast if its input were free"
+        f"could be about {ceiling:.2g}× as fast, by this run, if its input were free"
         if ceiling >= LEAST_CEILING
         else "cannot become much faster through its input"
     )
@@ -86,7 +86,7 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
 
 
 NOTHING_RACED = "Nothing was raced"
-TIME_SPENT = "There is no time for another race."
+TIME_SPENT = "Another round, and a race of its winner against the start, would not have fitted into the budget."
 
 
 def too_few_sentence(reason: str, budget_s: float) -> str:

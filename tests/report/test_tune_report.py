@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab.comparison.differences import flatten_options
 from pipeline_lab.errors import ComparisonError, Unavailable
 from pipeline_lab.figures.comparing.chart_lists import TUNE_CHARTS
 from pipeline_lab.figures.comparing.tune_charts import search_frontier, search_history, search_importance, search_places
@@ -15,6 +16,7 @@ from pipeline_lab.report.subjects.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Raced, SearchEnded, rank_configurations
+from pipeline_lab.tuning.importance import find_effects
 from pipeline_lab.tuning.opened_search import open_with_searches
 from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, read_tuning
 from pipeline_lab.tuning.space import START
@@ -151,6 +153,11 @@ def test_what_mattered_is_what_the_fast_ones_share(found: Tuning) -> None:
     assert sorted(bars.x, reverse=True) == list(bars.x)
     assert 0 < bars.x[0] <= 100
     assert any("num_parallel_calls" in name or "buffer_size" in name or "prefetch" in name for name in bars.y)
+    effects = find_effects(found)
+    assert not isinstance(effects, Unavailable)
+    won = flatten_options(found.winner.model_dump(mode="json"))
+    for effect in effects:  # what is said of the fastest is true of the winner, option by option
+        assert effect.best == ", ".join(won.get(path, "–") for path in effect.paths)
 
 
 def test_the_frontier_gets_faster_with_every_cost(found: Tuning) -> None:

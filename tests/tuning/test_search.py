@@ -172,7 +172,7 @@ def test_the_budget_ends_a_search_with_its_best_and_leaves_time_for_the_last_rac
 
     world = World(lab.store, seconds=100.0)
     found = lab.search(tune_options(max_configurations=30), world, predicted(ceiling_is_far))
-    assert "There is no time for another race." in found.sentence
+    assert "would not have fitted into the budget" in found.sentence
     assert found.ended is not None
     assert found.ended.race
     assert found.ended.spent_s == 100.0 * len(world.measured)

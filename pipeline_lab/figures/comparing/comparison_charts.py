@@ -16,6 +16,8 @@ from pipeline_lab.figures.comparing.overlaid_runs import run_labels, short_label
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration, format_percent
 
+LINE_HEIGHT = 15
+"""Of a label beside a row."""
 ROW_HEIGHT = 34
 MB = 1e6
 
@@ -168,9 +170,10 @@ def _contrast(what: str, labels: list[str], values: FloatArray, unit: str) -> st
     return f"{what}: {value:.3g} {unit} in {label}, {values[0]:.3g} {unit} in {labels[0]}."
 
 
-def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1) -> go.Figure:
-    """Return an empty chart with one row per run, the first on top."""
-    figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + ROW_HEIGHT * max(2, rows))
+def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1, lines: int = 1) -> go.Figure:
+    """Return an empty chart with one row per run, the first on top; labels may have several lines."""
+    row_height = max(ROW_HEIGHT, LINE_HEIGHT * (lines + 1))
+    figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + row_height * max(2, rows))
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(barmode="stack", dragmode=False, bargap=0.3, legend_traceorder="normal")
     return figure
