@@ -18,6 +18,7 @@ from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.runs.race_standings import Rounds, compared_ns, counted_ns
 from pipeline_lab.runs.run_events import RaceEvent
 from pipeline_lab.statistics.sequential import SequentialResult
+from pipeline_lab.statistics.signed_ranks import hodges_lehmann
 from pipeline_lab.units import duration_unit, format_duration, format_percent
 
 
@@ -70,6 +71,10 @@ def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
             f"{count} in {label}" for count, label in zip(race.options.examples_per_step, labels, strict=True)
         )
         add_note(figure, f"Examples per step: {sizes}.")
+    add_note(
+        figure,
+        "Means of the whole race; the answer compares the arms round by round, so its difference is not exactly that of these means.",
+    )
     figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
     waits_ns = [arm.wait_ns for arm in race.arms if not isinstance(arm.wait_ns, Unavailable)]
     if len(waits_ns) < len(labels):
@@ -114,7 +119,7 @@ MOST_TICKS = 12
 def closing_intervals(
     rounds: Rounds, events: Sequence[RaceEvent], options: AnyRace, mode: Mode = "light"
 ) -> go.Figure | Unavailable:
-    """Draw each candidate's difference from the baseline: a dot per round, and its interval after every look so far.
+    """Draw each candidate's difference from the baseline: a dot per round, the estimate after each, and the interval after every look.
 
     Args:
         rounds: The complete rounds so far.
@@ -134,6 +139,7 @@ def closing_intervals(
         category, offset = CANDIDATES[number % len(CANDIDATES)], (number - (len(labels) - 1) / 2) * SPREAD
         percent = 100 * (times_ns[:, arm] / times_ns[:, 0] - 1)
         _add_rounds(figure, label, percent, category, offset, mode)
+        _add_estimates(figure, label, _percent_so_far(times_ns, arm), category, offset, mode)
         if looks[arm]:
             _add_looks(figure, label, looks[arm], category, offset, mode)
     margin = options.margin_percent
@@ -150,9 +156,9 @@ def closing_intervals(
 
 def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[str, Any]]], options: AnyRace) -> str:
     """Say where the candidate stands that is furthest from the baseline."""
-    mean = {arm: 100 * (float(np.median(times_ns[:, arm] / times_ns[:, 0])) - 1) for arm in looks}
-    arm = max(mean, key=lambda one: abs(mean[one]))
-    ratio, between = 1 + mean[arm] / 100, ""
+    so_far = {arm: float(_percent_so_far(times_ns, arm)[-1]) for arm in looks}
+    arm = max(so_far, key=lambda one: abs(so_far[one]))
+    ratio, between = 1 + so_far[arm] / 100, ""
     if looks[arm]:
         last = looks[arm][-1]
         ratio = last["ratio"]
@@ -160,6 +166,12 @@ def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[
     rounds = f"{len(times_ns)} {'round' if len(times_ns) == 1 else 'rounds'}"
     early = "" if looks[arm] else "; the interval needs a few more rounds"
     return f"After {rounds} {labels[arm - 1]} takes {_change(ratio)} time per {options.per}{between}{early}."
+
+
+def _percent_so_far(times_ns: FloatArray, arm: int) -> FloatArray:
+    """Return the estimated difference from the baseline after each round, percent: the one that intervals are made around."""
+    logs = np.log(times_ns[:, arm] / times_ns[:, 0])
+    return np.array([100 * math.expm1(hodges_lehmann(logs[:count])) for count in range(1, len(logs) + 1)])
 
 
 def _change(ratio: float) -> str:
@@ -193,6 +205,20 @@ def _add_rounds(figure: go.Figure, label: str, percent: FloatArray, category: st
     )
 
 
+def _add_estimates(
+    figure: go.Figure, label: str, percent: FloatArray, category: str, offset: float, mode: Mode
+) -> None:
+    """Draw what all rounds so far say together."""
+    figure.add_scatter(
+        x=np.arange(1, len(percent) + 1) + offset,
+        y=percent,
+        name=f"{label}, estimate so far",
+        mode="lines",
+        line={"width": 1.5, "dash": "dot", "color": color(category, mode)},
+        hovertemplate="%{y:.3g} % by the rounds so far<extra>%{fullData.name}</extra>",
+    )
+
+
 def _add_looks(
     figure: go.Figure, label: str, looks: list[dict[str, Any]], category: str, offset: float, mode: Mode
 ) -> None:
@@ -200,10 +226,9 @@ def _add_looks(
     figure.add_scatter(
         x=[look["pairs"] + offset for look in looks],
         y=percent,
-        name=label,
-        mode="lines+markers",
+        name=f"{label}, with its interval",
+        mode="markers",
         marker={"size": 8, "color": color(category, mode)},
-        line={"width": 1, "dash": "dot", "color": color(category, mode)},
         error_y={
             "type": "data",
             "symmetric": False,

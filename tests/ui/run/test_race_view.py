@@ -124,8 +124,11 @@ def test_intervals_close_in_look_by_look(run_store):
     rounds = read_rounds(read_table(folder.blocks, BLOCKS), 3)
     figure = closing_intervals(rounds, events, THREE)
     drawn = [trace for trace in figure.data if trace.error_y.array is not None]
-    assert [trace.name for trace in drawn] == list(THREE.arm_names[1:])
+    assert [trace.name for trace in drawn] == [f"{name}, with its interval" for name in THREE.arm_names[1:]]
+    lines = {trace.name: trace.y for trace in figure.data}
     for trace in drawn:
+        so_far = lines[trace.name.replace("with its interval", "estimate so far")]
+        assert so_far[int(trace.customdata[-1][1]) - 1] == pytest.approx(trace.y[-1])
         widths = [up + down for up, down in zip(trace.error_y.array, trace.error_y.arrayminus, strict=True)]
         assert widths[-1] < widths[0]
         assert trace.y[-1] == pytest.approx(-20, abs=3)
@@ -135,11 +138,13 @@ def test_each_round_is_a_dot_from_the_first_one_on():
     times_ns = np.array([[20e6, 15e6], [20e6, 16e6], [20e6, 14e6]])
     rounds = Rounds(times_ns, np.zeros((3, 2)))
     first = closing_intervals(Rounds(times_ns[:1], np.zeros((1, 2))), [], WORDS)
-    assert [list(trace.y) for trace in first.data if trace.x[0] is not None] == [[pytest.approx(-25)]]
+    assert [list(trace.y) for trace in first.data if trace.x[0] is not None] == [[pytest.approx(-25)]] * 2
     assert "After 1 round optimised takes 25 % less time" in caption_of(first)
     figure = closing_intervals(rounds, [], WORDS)
     assert figure.layout.xaxis.range == (0.5, 3.5), "the axis ends where the data do"
     assert (figure.layout.xaxis.tick0, figure.layout.xaxis.dtick) == (0, 1), "ticks stand at whole rounds"
+    so_far = next(trace for trace in figure.data if "so far" in trace.name)
+    assert list(so_far.y) == pytest.approx([-25, -22.5, -25], abs=0.2)
     none = Rounds(np.zeros((0, 2)), np.zeros((0, 2)))
     assert isinstance(closing_intervals(none, [], WORDS), Unavailable)
 
