@@ -14,7 +14,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.compared_stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.differences import Differences, find_differences
 from pipeline_lab.comparison.measures import Measure, read_measures
-from pipeline_lab.comparison.step_time_ratio import StepTimeRatio, common_basis, compare_step_times, compared_steps
+from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio, common_basis, compare_step_times, compared_steps
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options
@@ -116,8 +116,6 @@ def _free_name(name: str, number: int, taken: set[str]) -> str:
 SCHEMA_VERSION = 2
 CONFIDENCE = 0.95
 MAX_RUNS = 20
-LARGE = 2.0
-"""From here on people speak of a factor, not of a percentage."""
 
 DRIFT_WARNING = (
     "These runs were recorded separately. What the machine did between them (other jobs, temperature, a warm page cache) is "

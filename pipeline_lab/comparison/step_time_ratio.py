@@ -26,6 +26,8 @@ CLEARLY = 1.5
 
 A judgment: within one run, stretches of step times that wander on a shared machine differ by less.
 """
+LARGE = 2.0
+"""From here on people speak of a factor, not of a percentage."""
 PRACTICAL_PERCENT = 3.0
 """A step is called faster or slower only where the whole interval lies beyond this: recorded separately, less is drift."""
 

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow
 from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison
-from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparing.overlaid_runs import run_labels, short_labels
@@ -41,7 +41,8 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
     mark_zero(figure, mode)
     label, best = min(found, key=lambda one: one[1].percent)
     more = "less" if best.percent < 0 else "more"
-    say(figure, f"{label} takes {format_percent(abs(best.percent))} {more} time per {best.per}: {best.outcome.value}.")
+    change = f"{best.ratio:.3g} times the" if best.ratio >= LARGE else f"{format_percent(abs(best.percent))} {more}"
+    say(figure, f"{label} takes {change} time per {best.per}: {best.outcome.value}.")
     add_note(figure, f"Bars: {found[0][1].confidence * 100:.3g} % interval. Drift between the recordings comes on top.")
     if len(found) < len(labels):
         add_note(figure, f"{len(labels) - len(found)} could not be compared.")

@@ -279,8 +279,9 @@ def _ratio_table(comparison: Comparison) -> Table:
     rows = tuple(
         (run.name, *_ratio_cells(ratio)) for run, ratio in zip(comparison.candidates, comparison.step_time, strict=True)
     )
+    per = dict.fromkeys(ratio.per for ratio in comparison.step_time if isinstance(ratio, StepTimeRatio))
     return Table(
-        f"Time per step against {comparison.baseline.name}",
+        f"Time per {' or '.join(per) or 'step'} against {comparison.baseline.name}",
         ("Candidate", "Ratio", "Difference", "Interval", "Answer", "Steps compared", "Effective sample size"),
         rows,
         numeric=(1, 2, 3, 5, 6),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_lab.comparison.compared_stages import ComparedStages
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.recorded_runs import Comparison
-from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
+from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_percent
 
@@ -69,7 +69,9 @@ def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
 
 
 def signed_percent(percent: float) -> str:
-    """Write a relative difference with its sign."""
+    """Write a relative difference with its sign; what takes several times as long as a factor, as sentences do."""
+    if percent >= 100 * (LARGE - 1):
+        return f"{1 + percent / 100:.3g}×"
     sign = "+" if percent > 0 else "−" if percent < 0 else "±"
     return f"{sign}{format_percent(abs(percent))}"
 
