@@ -14,7 +14,13 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.compared_stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.differences import Differences, find_differences
 from pipeline_lab.comparison.measures import Measure, read_measures
-from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio, common_basis, compare_step_times, compared_steps
+from pipeline_lab.comparison.step_time_ratio import (
+    LARGE,
+    StepTimeRatio,
+    common_basis,
+    compare_step_times,
+    compared_steps,
+)
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.input.live_model import LiveModel
-from pipeline_lab.analysis.input.pipeline_stages import join_stages, stage_labels, trace_path
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels, trace_path
 from pipeline_lab.analysis.tf_data.tf_data import QUEUEING, UNSEEN, CriticalPath, PathShare, TfData
 from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
 from pipeline_lab.errors import Unavailable
@@ -111,10 +111,7 @@ def buffers_over_time(
     if not panels:
         return NO_BUFFERS
     figure = draw_panels("Elements ready in each buffer", panels, mode)
-    emptiest = min(panels, key=_fill)
-    full = float(np.nanmean(emptiest.limit)) if np.isfinite(emptiest.limit).any() else 0.0
-    held = f"{write_number(float(np.nanmean(emptiest.values)))}{f' of {write_number(full)}' if full else ''} elements"
-    say(figure, f"{html.escape(emptiest.label, quote=False)} is the emptiest: {held} ready on average.")
+    say(figure, _emptiest(join_stages(tf_data, model, written)))
     if not isinstance(model, Unavailable):
         add_note(
             figure,
@@ -154,10 +151,16 @@ def parallelism_over_time(
     return figure
 
 
-def _fill(panel: Panel) -> float:
-    """Return how full a buffer was on average; how much lay in it where its limit is not known."""
-    limits = np.where(np.isfinite(panel.limit) & (panel.limit > 0), panel.limit, 1.0)
-    return float(np.nanmean(panel.values / limits))
+def _emptiest(stages: tuple[PipelineStage, ...] | Unavailable) -> str:
+    """Name the buffer that is emptiest on average, by the averages of the picture of the pipeline; empty where none has one."""
+    found = [] if isinstance(stages, Unavailable) else [each for each in stages if each.buffered_elements is not None]
+    if isinstance(stages, Unavailable) or not found:
+        return ""
+    emptiest = min(found, key=lambda each: (each.buffered_elements or 0.0) / (each.buffer_limit or 1.0))
+    held = write_number(emptiest.buffered_elements or 0.0)
+    held += f" of {write_number(emptiest.buffer_limit)}" if emptiest.buffer_limit else ""
+    name = html.escape(stage_labels(stages).get(emptiest.path, emptiest.name), quote=False)
+    return f"{name} is the emptiest: {held} elements ready on average."
 
 
 def _labels(

@@ -141,6 +141,16 @@ def test_buffers_come_with_their_limits_from_the_model_or_else_the_trace():
     assert [line.name for line in traced.data] == ["Prefetch", "limit of Prefetch"]
 
 
+def test_both_pictures_of_a_buffer_speak_of_the_same_average():
+    model = results.live_model()
+    prefetch = next(stage for stage in model.stages if stage.name == "Prefetch")
+    model = replace(model, stages=tuple(replace(s, buffered_elements=None) for s in model.stages if s is not prefetch))
+    model = replace(model, stages=(replace(prefetch, buffered_elements=0.75, buffer_limit=3.0), *model.stages))
+    assert "0.75 of 3 elements ready" in caption_of(buffers_over_time(NONE, model, NONE))
+    flow = pipeline_stages(NONE, model, NONE)
+    assert "25 %" in [each.text for each in flow.layout.annotations]
+
+
 def test_a_pipeline_without_parallel_stages_says_so():
     assert parallelism_over_time(results.tf_data(), NONE, NONE) == NO_PARALLELISM
 
