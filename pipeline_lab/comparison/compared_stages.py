@@ -9,13 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.tf_data.written_words import AUTOTUNE_WORD, kind_of, method_of
+from pipeline_lab.analysis.tf_data.written_words import AUTOTUNE_WORD, ROOTS, kind_of, method_of
 from pipeline_lab.errors import Unavailable
 
+OTHER_ORDER = "Some stages come in another order than in the baseline; they stand in the baseline's."
 FROM_MODEL, FROM_TRACE = "tf.data's own model", "the trace"
 
 
@@ -28,6 +30,7 @@ class StageUse:
         work_ns: Thread time that one batch took of them.
         parallelism: Mean number of parallel calls; of the outermost that has one.
         buffered_elements, buffer_limit: Mean content of the buffer and what it may hold; likewise.
+        place: In its own pipeline, the source being 0.
     """
 
     ran: tuple[str, ...]
@@ -35,6 +38,7 @@ class StageUse:
     parallelism: float | None
     buffered_elements: float | None
     buffer_limit: float | None
+    place: int
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class ComparedStages:
     """The stages of all runs.
 
     Attributes:
-        rows: The consumer's side first.
+        rows: In the order of the code, the source first; of stages that only some runs have, beside their neighbors there.
         sources: For each run where its thread times are from (:data:`FROM_MODEL`, :data:`FROM_TRACE`), or why it has none.
     """
 
@@ -82,7 +86,14 @@ class ComparedStages:
         return (
             *((f"Not measured in {missing} of {len(self.sources)} runs.",) if missing else ()),
             *((f"Some times are from {FROM_MODEL}, some from {FROM_TRACE}.",) if differ else ()),
+            *((OTHER_ORDER,) if any(map(self._has_other_order, range(1, len(self.sources)))) else ()),
         )
+
+    def _has_other_order(self, run: int) -> bool:
+        """Say whether stages that a run shares with the baseline come in another order there."""
+        shared = [(row.uses[0], row.uses[run]) for row in self.rows]
+        places = sorted((mine.place, own.place) for mine, own in shared if mine is not None and own is not None)
+        return any(later[1] < earlier[1] for earlier, later in pairwise(places))
 
     def to_json(self) -> dict[str, Any]:
         sources = [source.to_json() if isinstance(source, Unavailable) else source for source in self.sources]
@@ -97,10 +108,10 @@ def compare_stages(diagnoses: Sequence[Diagnosis]) -> ComparedStages | Unavailab
         return next(stages for stages in found if isinstance(stages, Unavailable))
     with_functions = all(any(stage.written for stage in stages) for stages in known)
     pipelines = [() if isinstance(stages, Unavailable) else _name_calls(stages, with_functions) for stages in found]
+    rows = _rows([[calls for calls, _ in pipeline] for pipeline in pipelines])
     return ComparedStages(
         tuple(
-            StageRow(" + ".join(row), tuple(_use(row, pipeline) for pipeline in pipelines))
-            for row in _rows([[calls for calls, _ in pipeline] for pipeline in pipelines])
+            StageRow(" + ".join(row), tuple(_use(row, pipeline) for pipeline in pipelines)) for row in reversed(rows)
         ),
         tuple(
             stages if isinstance(stages, Unavailable) else _source(diagnosis)
@@ -122,6 +133,8 @@ def _name_calls(stages: Sequence[PipelineStage], with_functions: bool) -> _Pipel
     seen: Counter[str] = Counter()
     named = []
     for stage in stages:
+        if stage.name in ROOTS and len(stages) > 1:
+            continue
         calls = [_written_call(call.text, with_functions) for call in stage.written] or _calls_of_kind(stage.name)
         seen.update(calls)
         named.append((tuple(call if seen[call] == 1 else f"{call} {seen[call]}" for call in calls), stage))
@@ -158,6 +171,7 @@ def _rows(pipelines: Sequence[Sequence[_Calls]]) -> list[_Calls]:
 
 
 def _use(row: _Calls, pipeline: _Pipeline) -> StageUse | None:
+    places = [place for place, (calls, _) in enumerate(reversed(pipeline)) if set(calls) & set(row)]
     mine = [stage for calls, stage in pipeline if set(calls) & set(row)]
     if not mine:
         return None
@@ -167,4 +181,5 @@ def _use(row: _Calls, pipeline: _Pipeline) -> StageUse | None:
         parallelism=next((stage.parallelism for stage in mine if stage.parallelism is not None), None),
         buffered_elements=next((s.buffered_elements for s in mine if s.buffered_elements is not None), None),
         buffer_limit=next((stage.buffer_limit for stage in mine if stage.buffer_limit is not None), None),
+        place=places[0],
     )

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.comparison.compared_stages import FROM_MODEL, FROM_TRACE, ComparedStages, compare_stages
+from pipeline_lab.comparison.compared_stages import FROM_MODEL, FROM_TRACE, OTHER_ORDER, ComparedStages, compare_stages
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparing.comparison_charts import stage_difference, stages_by_run
+from pipeline_lab.figures.comparing.compared_pipelines import stage_difference, stages_by_run
 from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from tests.support import results
 from tests.support.recorded import recorded
@@ -53,8 +53,8 @@ def names(found: ComparedStages) -> list[str]:
 
 def test_a_parallel_stage_stands_beside_the_serial_one():
     found = compared(traced("BatchV2", "Map"), traced("Prefetch", "BatchV2", "ParallelMapV2", self_ms=3))
-    assert names(found) == ["prefetch", "batch", "map"]
-    prefetch, _, mapped = found.rows
+    assert names(found) == ["map", "batch", "prefetch"]
+    mapped, _, prefetch = found.rows
     assert [use.ran if use else None for use in mapped.uses] == [("Map",), ("ParallelMapV2",)]
     assert found.difference_ns(mapped, 1) == 2 * MS
     assert prefetch.uses[0] is None
@@ -63,8 +63,8 @@ def test_a_parallel_stage_stands_beside_the_serial_one():
 
 def test_calls_that_one_run_fused_are_one_row_in_all():
     found = compared(traced("BatchV2", "Map", "Shuffle"), traced("MapAndBatch", "Shuffle", self_ms=5))
-    assert names(found) == ["batch + map", "shuffle"]
-    assert [use.work_ns for use in found.rows[0].uses if use] == [2 * MS, 5 * MS]
+    assert names(found) == ["shuffle", "batch + map"]
+    assert [use.work_ns for use in found.rows[1].uses if use] == [2 * MS, 5 * MS]
 
 
 def test_functions_tell_maps_apart_wherever_they_stand():
@@ -76,7 +76,7 @@ def test_functions_tell_maps_apart_wherever_they_stand():
 
 def test_without_functions_in_one_run_maps_are_counted_from_the_consumer():
     found = compared(traced("Map", "Map", functions=("augment", "parse")), traced("ParallelMapV2", "ParallelMapV2"))
-    assert names(found) == ["map", "map 2"]
+    assert names(found) == ["map 2", "map"]
 
 
 def test_a_run_against_itself_does_not_differ():
@@ -113,8 +113,33 @@ def test_charts_hold_the_same_numbers(runs: int):
     comparison = compare_runs(*(replace(recorded(), diagnosis=traced("Map", self_ms=1 + n)) for n in range(runs)))
     by_run, difference = stages_by_run(comparison), stage_difference(comparison)
     if runs == 2:
-        assert [list(bars.x) for bars in by_run.data] == [[1.0], [2.0]]
+        times = [list(bars.x) for bars in by_run.data if bars.xaxis == "x2"]
+        assert times == [[1.0], [2.0]]
         assert list(difference.data[0].x) == [1.0]
     else:
         assert [list(row) for row in by_run.data[0].z] == [[1.0 + n for n in range(runs)]]
         assert [list(row) for row in difference.data[0].z] == [[float(n) for n in range(1, runs)]]
+
+
+def test_stages_in_another_order_are_said_to_be():
+    functions = ("augment", "parse")
+    same = compared(traced("Map", "Map", functions=functions), traced("Map", "Map", functions=functions))
+    assert OTHER_ORDER not in same.notes
+    other = compared(traced("Map", "Map", functions=functions), traced("Map", "Map", functions=functions[::-1]))
+    assert OTHER_ORDER in other.notes
+
+
+def test_a_pair_is_one_pipeline_from_the_source_down_with_what_only_one_run_has_apart():
+    runs = [replace(recorded(name="a"), diagnosis=traced("BatchV2", "Map")), recorded(name="b")]
+    runs[1] = replace(runs[1], diagnosis=traced("Prefetch", "BatchV2", "ParallelMapV2", self_ms=3))
+    figure = stages_by_run(compare_runs(*runs))
+    drawn = {bars.name: bars for bars in figure.data if bars.type == "bar" and bars.name}
+    assert [text.split("<br>")[0] for bars in figure.data if bars.type == "scatter" for text in bars.text] == [
+        "<b>map</b>",
+        "<b>batch</b>",
+        "<b>prefetch</b>",
+    ]
+    assert list(drawn["in both"].y) == [0, 1]
+    assert list(drawn["only in b"].y) == [2]
+    assert list(drawn["a"].x) == [1.0, 1.0, None]
+    assert list(drawn["b"].x) == [3.0, 3.0, 3.0]

@@ -4,13 +4,12 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.figures.chart_list import Chart
+from pipeline_lab.figures.comparing.compared_pipelines import stage_difference, stages_by_run
 from pipeline_lab.figures.comparing.comparison_charts import (
     idle_by_run,
     idle_difference,
     memory_by_run,
     sampling_by_run,
-    stage_difference,
-    stages_by_run,
     stalls_by_run,
     step_time_difference,
 )
@@ -121,8 +120,8 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     Chart(
         "stages-by-run",
         Topic.PIPELINE,
-        "For each run the thread time of one batch by stage, what asks on top; stages that TensorFlow fused in one run are "
-        "one row in all.",
+        "The pipelines in the order of the code, the source on top, and for each run the thread time of one batch by stage; stages that "
+        "TensorFlow fused in one run are one box in all.",
         stages_by_run,
     ),
     Chart(
