@@ -47,7 +47,7 @@ def _pair(stages: ComparedStages, row: StageRow) -> tuple[str, ...]:
         *(" + ".join(use.ran) if use else "–" for use in row.uses),
         *(_duration(use.work_ns if use else None) for use in row.uses),
         _difference(stages.difference_ns(row, 1)),
-        _change([_number(use.parallelism) if use else "–" for use in row.uses]),
+        _change(_calls(row)),
         _change([_buffer(use) for use in row.uses]),
     )
 
@@ -62,8 +62,11 @@ def _difference(ns: float | None) -> str:
     return f"{'+' if ns > 0 else '−'}{format_duration(abs(ns))}"
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+def _calls(row: StageRow) -> list[str]:
+    """Return how many calls each run makes at once, of a stage that makes several in one of them."""
+    if all(use is None or use.parallelism is None for use in row.uses):
+        return ["–"] * len(row.uses)
+    return ["–" if use is None else "1" if use.parallelism is None else f"{use.parallelism:.3g}" for use in row.uses]
 
 
 def _buffer(use: StageUse | None) -> str:

@@ -1,6 +1,5 @@
 """Next to the form, before anything runs: the predicted step time, advice on the stages, and its predicted effect."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pipeline_lab.errors import StoreError
+from pipeline_lab.errors import StoreError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launch.launcher import launch
@@ -64,22 +63,24 @@ class FormForecast:
 
 @dataclass(frozen=True)
 class FormSources:
-    """The runs that may predict the form, the latest first, and the prediction of the one that was chosen or comes first."""
+    """The runs that may predict the form, the latest first, and the prediction of the one that was chosen or comes first, or why none can."""
 
     runs: tuple[ListedRun, ...]
-    forecast: FormForecast | None
+    forecast: FormForecast | Unavailable
 
 
 _CHOSEN, _SOURCE = "forecast-chosen", "forecast-source"
 
 
 def show_source(sources: FormSources) -> None:
-    """Name the run that predicts, and let the user choose another."""
-    found, names = sources.forecast, {run.id: run for run in sources.runs}
-    if found is not None:
+    """Name the run that predicts, or say why none does, and let the user choose another."""
+    names = {run.id: run for run in sources.runs}
+    if isinstance(sources.forecast, Unavailable):
+        found = None
+        st.caption(f"Not predicted: {prose(sources.forecast.reason)}")
+    else:
+        found = sources.forecast
         st.caption(f"From run {escape(found.run.name)}{_others(found.known.other_cores)}.")
-    elif names:
-        st.caption("Not predicted: other programs kept the machine busy during the runs that could tell.")
     if len(names) > (found is not None):
         labels = labels_of(names)
         st.selectbox(
@@ -130,6 +131,11 @@ def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> 
             links.open_run(launch(store, plan_race(found.measured, [options])).id)
 
 
+BUSY = Unavailable(
+    "other programs kept the machine busy during the runs that could tell; choose one, or record another run."
+)
+
+
 def find_sources(store: RunStore, options: RunOptions) -> FormSources:
     """Return the runs that may predict these options, and the prediction of the chosen one, else of the latest that can tell.
 
@@ -137,54 +143,74 @@ def find_sources(store: RunStore, options: RunOptions) -> FormSources:
     """
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
-    saved = [(run, path, SavedDiagnosis(path).saved_ns) for run, path in _candidates(store, options)]
+    fitting, why_not = _candidates(store, options)
+    saved = [(run, path, SavedDiagnosis(path).saved_ns) for run, path in fitting]
     known = [(run, path, saved_ns) for run, path, saved_ns in saved if saved_ns is not None]  # none is waited for here
+    if fitting and not known:
+        why_not = Unavailable(f"run {fitting[0][0].name} is not analyzed yet; open it once.")
     chosen = state.widget_value(_CHOSEN)
     asked = [each for each in known if each[0].id == chosen]
-    forecasts = (_forecast(*each, options, is_asked=bool(asked)) for each in asked or known)
-    found = next((each for each in forecasts if each is not None), None)
+    found: FormForecast | Unavailable = why_not
+    for number, each in enumerate(asked or known):
+        forecast = _forecast(*each, options, is_asked=bool(asked))
+        if not isinstance(forecast, Unavailable):
+            found = forecast
+            break
+        if not number or found is BUSY:  # of several reasons that of the latest, unless it was only busy
+            found = forecast
     return FormSources(tuple(run for run, _, _ in known), found)
 
 
-def _forecast(run: ListedRun, path: Path, saved_ns: int, options: RunOptions, *, is_asked: bool) -> FormForecast | None:
+def _forecast(
+    run: ListedRun, path: Path, saved_ns: int, options: RunOptions, *, is_asked: bool
+) -> FormForecast | Unavailable:
     from pipeline_lab.advice.what_if import predict
-    from pipeline_lab.errors import Unavailable
 
     known = _measured(path, saved_ns)
-    if known is None or (known.is_busy and not is_asked):
-        return None
+    if isinstance(known, Unavailable):
+        return known
+    if known.is_busy and not is_asked:
+        return BUSY
     prediction = predict(known.measured, options)
-    return None if isinstance(prediction, Unavailable) else FormForecast(run, known, prediction)
+    return prediction if isinstance(prediction, Unavailable) else FormForecast(run, known, prediction)
 
 
-def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[ListedRun, Path]]:
-    """Yield the latest finished runs whose options are close enough."""
+def _candidates(store: RunStore, options: RunOptions) -> tuple[list[tuple[ListedRun, Path]], Unavailable]:
+    """Return the latest finished runs whose options are close enough, and why there is none if so."""
     from pipeline_lab.advice.workload_changes import find_unknown
 
-    fitting = (
+    same = (
         run
         for run in store.runs()
         if run.kind is RunKind.RUN and run.status.state is RunState.DONE and run.workload == options.workload.kind
     )
-    asked = 0
-    for run in islice(fitting, MOST_READ):
+    why_not: Unavailable | None = None
+    found: list[tuple[ListedRun, Path]] = []
+    for run in islice(same, MOST_READ):
         try:
             folder = store.folder(run.id)
             recorded = _recorded_options(folder.path, folder.record.stat().st_mtime_ns)
         except (StoreError, OSError):  # deleted just now
             continue
-        if recorded is not None and find_unknown(recorded, options) is None:
-            yield run, folder.path
-            asked += 1
-            if asked == MOST_RUNS:
-                return
+        if recorded is None:
+            continue
+        unknown = find_unknown(recorded, options)
+        if unknown is None:
+            found.append((run, folder.path))
+            if len(found) == MOST_RUNS:
+                break
+        elif why_not is None:
+            why_not = Unavailable(f"run {run.name} cannot tell. {unknown}")
+    kind = options.workload.kind
+    return found, why_not or Unavailable(
+        f"there is no finished run of the {kind} workload to predict from; launch one, and changes of this form are predicted."
+    )
 
 
 @lru_cache(maxsize=1000)
 def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
     """Return a run's options, cached by when its record last changed; None if they are no longer valid."""
     from pipeline_lab.advice.recorded_options import options_of
-    from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.run_folder import RunFolder
 
     recorded = options_of(RunFolder(path))
@@ -192,21 +218,22 @@ def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
 
 
 @lru_cache(maxsize=32)
-def _measured(path: Path, _saved_ns: int) -> KnownRun | None:
+def _measured(path: Path, _saved_ns: int) -> KnownRun | Unavailable:
     """Return what a run measured, cached by when its diagnosis was saved."""
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.advice.what_if import measure_diagnosis
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.analysis.verdict.findings import is_machine_busy
-    from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.run_folder import RunFolder
 
     diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
-    if diagnosis is None or isinstance(options, Unavailable):
-        return None
+    if isinstance(options, Unavailable):
+        return options
+    if diagnosis is None:
+        return Unavailable("The run is not analyzed yet; open it once.")
     measured = measure_diagnosis(diagnosis, options)
     if isinstance(measured, Unavailable):
-        return None
+        return measured
     others = diagnosis.other_cpu_percent
     return KnownRun(measured, None if others is None else others / 100, is_machine_busy(diagnosis))
 

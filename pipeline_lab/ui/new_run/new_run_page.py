@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.errors import OptionsError
+from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launchable import check_launchable
@@ -120,7 +120,7 @@ def show_page() -> None:
             if options is None:
                 st.caption("Advice and source for the last valid form:")
             sources = advice.find_sources(cache.store(), shown)
-            predicted = sources.forecast
+            predicted = None if isinstance(sources.forecast, Unavailable) else sources.forecast
             if predicted is not None:
                 advice.show_forecast(cache.store(), predicted, shown)
             advice.show_source(sources)

@@ -168,8 +168,14 @@ def test_advice_is_raced_where_nothing_can_be_predicted_too(open_page, run_store
     assert read_race_options(run_store.read(race.id).options or {}).predicted_ratios == ()
 
 
-def test_the_form_says_nothing_where_no_run_can_tell(open_page):
-    assert "predicted" not in written(open_page("new_run"))
+def test_the_form_says_why_nothing_is_predicted(open_page, run_store):
+    assert "Not predicted: there is no finished run of the images workload" in written(open_page("new_run"))
+    run = make_measured_run(run_store)
+    app = open_page("new_run", **{"from": f"run:{run.id}"})
+    assert "Not predicted: run synthetic is not analyzed yet" in written(app)
+    diagnose_saved(run.path)
+    next(each for each in app.selectbox if each.label == "Loop").set_value("in_graph").run()
+    assert "Not predicted: run synthetic cannot tell" in written(app)
 
 
 def _form(name: str) -> None:
