@@ -20,8 +20,8 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
-from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
+from pipeline_lab.figures.theme import LINE_HEIGHT, THEMES, Mode, add_note, color, new_figure, say
+from pipeline_lab.units import duration_unit, format_count, format_duration, format_percent
 
 KINDS: tuple[Work | GapCause, ...] = (Work.BUSY, *GapCause, Work.SHORT_GAPS)
 """What a segment can be; a segment's ``kind`` is an index into this."""
@@ -125,6 +125,7 @@ def _ints(table: pa.Table, name: str) -> IntArray:
 
 
 MAX_ROWS = 12
+ROW_HEIGHT = 46
 MAX_SEGMENTS = 1800
 MAX_STEP_MARKS = 400
 
@@ -133,28 +134,36 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
     """Draw when the device worked and when it idled, each gap in the color of its cause."""
     rows = timeline_rows(gaps)
     shown = _spread(rows, MAX_ROWS)
+    segments = [row_segments(gaps, row, MAX_SEGMENTS // len(shown)) for row in shown]
+    labels = _labels(segments)
+    unit = duration_unit(max((one.end_ns[-1] - one.start_ns[0] for one in segments), default=0))
+    lines = max((label.count("<br>") + 1 for label in labels), default=1)
     figure = new_figure(
         "When the device worked and when it waited",
         mode,
-        "Time since the start of the window (ms)",
+        f"Time since the start of the window ({unit[1]})",
         "",
-        height=230 + 46 * max(2, len(shown)),
+        height=230 + max(ROW_HEIGHT, LINE_HEIGHT * (lines + 1)) * max(2, len(shown)),
     )
     figure.update_layout(barmode="overlay", bargap=0.25)
-    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
-    segments = [row_segments(gaps, row, MAX_SEGMENTS // len(shown)) for row in shown]
-    labels = _labels(segments)
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category", automargin=True)
     for number, kind in enumerate(KINDS):
-        _add_class(figure, segments, labels, number, kind, mode)
+        _add_class(figure, segments, labels, number, kind, unit, mode)
     if not isinstance(steps, Unavailable):
-        _add_step_marks(figure, steps.table, segments, labels, mode)
+        _add_step_marks(figure, steps.table, segments, labels, unit[0], mode)
     say(figure, _caption(gaps))
     _add_notes(figure, gaps, len(rows), segments)
     return figure
 
 
 def _add_class(
-    figure: go.Figure, segments: list[Segments], labels: list[str], number: int, kind: Work | GapCause, mode: Mode
+    figure: go.Figure,
+    segments: list[Segments],
+    labels: list[str],
+    number: int,
+    kind: Work | GapCause,
+    unit: tuple[int, str],
+    mode: Mode,
 ) -> None:
     base: list[float] = []
     length: list[float] = []
@@ -163,8 +172,8 @@ def _add_class(
     places: list[str] = []
     for one, label in zip(segments, labels, strict=True):
         mine = one.kind == number
-        base.extend((one.start_ns[mine] - one.start_ns[0]) / NS_PER_MS)
-        length.extend((one.end_ns[mine] - one.start_ns[mine]) / NS_PER_MS)
+        base.extend((one.start_ns[mine] - one.start_ns[0]) / unit[0])
+        length.extend((one.end_ns[mine] - one.start_ns[mine]) / unit[0])
         row.extend([label] * int(mine.sum()))
         text.extend(f"<br>{operation}" if operation else "" for operation in one.operation[mine])
         places.extend(_places(one, mine))
@@ -179,7 +188,7 @@ def _add_class(
         customdata=text,
         ids=places,
         marker={"color": color(kind.value, mode), "line": {"width": 0}},
-        hovertemplate=f"{kind.label}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
+        hovertemplate=f"{kind.label}: %{{x:.3g}} {unit[1]} from %{{base:.4g}} {unit[1]}%{{customdata}}<extra></extra>",
     )
 
 
@@ -194,7 +203,7 @@ def _places(segments: Segments, mine: NDArray[np.bool_]) -> list[str]:
 
 
 def _add_step_marks(
-    figure: go.Figure, table: pa.Table, segments: list[Segments], labels: list[str], mode: Mode
+    figure: go.Figure, table: pa.Table, segments: list[Segments], labels: list[str], unit_ns: int, mode: Mode
 ) -> None:
     x: list[float] = []
     y: list[str] = []
@@ -202,7 +211,7 @@ def _add_step_marks(
     for one, label in zip(segments, labels, strict=True):
         mine = pc.and_(pc.equal(table.column("window"), one.window), pc.equal(table.column("host"), one.host))
         found = table.filter(mine)
-        x.extend((found.column("end_ns").to_numpy() - one.start_ns[0]) / NS_PER_MS)
+        x.extend((found.column("end_ns").to_numpy() - one.start_ns[0]) / unit_ns)
         y.extend([label] * found.num_rows)
         step.extend(found.column("step").to_pylist())
     if not x or len(x) > MAX_STEP_MARKS:
@@ -246,14 +255,14 @@ def _labels(segments: list[Segments]) -> list[str]:
         label = f"window {one.window + 1}"
         if one.start_ns[0] > first_ns:
             label += f"<br>+{format_duration(int(one.start_ns[0]) - first_ns)}"
-        labels.append(f"{one.device} {label}" if several else label)
+        labels.append(f"{one.device}<br>{label}" if several else label)
     return _distinct(labels, segments)
 
 
 def _distinct(labels: list[str], segments: list[Segments]) -> list[str]:
     if len(set(labels)) == len(labels):
         return labels
-    return [f"{one.host} {label}" for one, label in zip(segments, labels, strict=True)]
+    return [f"{one.host}<br>{label}" for one, label in zip(segments, labels, strict=True)]
 
 
 def _spread(rows: list[tuple[str, str, int]], cap: int) -> list[tuple[str, str, int]]:

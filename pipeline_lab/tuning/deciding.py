@@ -390,10 +390,16 @@ class Deciding(ABC, Generic[Arm, Runs]):
                 predicted=predicted,
                 configurations=len(self.measured),
                 spent_s=self.trials.spent_s,
-                sentence=end_sentence(self.best.name, challenger.name, ratio, reason, was_raced=was_raced),
+                sentence=end_sentence(
+                    self.best.name, challenger.name, self.say(challenger.name), ratio, reason, was_raced=was_raced
+                ),
                 challenger=challenger.name,
             )
         )
+
+    def say(self, name: str) -> str:
+        """Return a configuration in words, for the middle of a sentence."""
+        return f"“{name}”"
 
     def expected_ratio(self, name: str, leader: str) -> float | None:
         """Return the ratio of two configurations' times as the model predicted it; None if one has no prediction."""

@@ -58,12 +58,13 @@ def proposal_sentence(looked_at: int, refused: dict[str, int], picks: int, best_
     )
 
 
-def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str, *, was_raced: bool) -> str:
+def end_sentence(winner: str, challenger: str, who: str, ratio: Ratio | None, reason: str, *, was_raced: bool) -> str:
     """Say who won, by how much, and why the search ended.
 
     Args:
         winner: What leads at the end.
         challenger: What raced the start, or was going to.
+        who: The challenger in words.
         ratio: Of the challenger's time to the start's, where they met.
         reason: Why the search ended, as a sentence.
         was_raced: The challenger ran in some race, so that it is more than the model's choice; of the start, that there was
@@ -71,18 +72,19 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
     """
     if challenger == START:
         return f"{'Nothing was found that is better than the start' if was_raced else NOTHING_RACED}. {reason}"
+    first = who[:1].upper() + who[1:]
     if ratio is None and winner == START:
         was = "led" if was_raced else "was the model's choice"
-        return f"The start stays: “{challenger}” {was}, but the race between the two did not run. {reason}"
+        return f"The start stays: {who} {was}, but the race between the two did not run. {reason}"
     if ratio is None and not was_raced:
-        return f"“{challenger}” is only the model's choice: it did not race, so its gain is not measured. {reason}"
+        return f"{first} is only the model's choice: it did not race, so its gain is not measured. {reason}"
     if ratio is None:
-        return f"“{challenger}” leads, but it did not race the start, so its gain is not measured. {reason}"
+        return f"{first} leads, but it did not race the start, so its gain is not measured. {reason}"
     found = _gain(ratio)
     if winner == START:
-        return f"The start stays: “{challenger}”, the best that was found, takes {found}. {reason}"
+        return f"The start stays: {who}, the best that was found, takes {found}. {reason}"
     doubt = "" if ratio.high < 1 else "; whether it is faster is undecided"
-    return f"“{challenger}” takes {found}{doubt}. {reason}"
+    return f"{first} takes {found}{doubt}. {reason}"
 
 
 NOTHING_RACED = "Nothing was raced"

@@ -80,7 +80,8 @@ def _change(tuning: ScriptTuning) -> Iterator[Block]:
         tuple((each.words, each.effect, each.risk, " ".join(each.also) or "–") for each in fix.changes),
     )
     yield Text(f"Proof: {fix.proof}")
-    yield Text(f"Gain: {fix.gain}")
+    if tuning.ended is None or tuning.ended.ratio is None:  # what was raced is the answer
+        yield Text(f"Gain: {fix.gain}")
     if fix.is_sure:
         yield CodeBlock("To write it into the files", tuning.fix_command, "shell")
 

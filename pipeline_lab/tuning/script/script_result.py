@@ -15,6 +15,9 @@ from pipeline_lab.tuning.history import read_history
 from pipeline_lab.tuning.search_result import RecordedSearch, read_trials
 from pipeline_lab.tuning.space import START
 
+CHANGED = "the changed script"
+"""What sentences call the script with the changes that lead; what they are is listed beside the sentence."""
+
 
 @dataclass(frozen=True)
 class WrittenChange:

@@ -33,6 +33,7 @@ from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
 from pipeline_lab.tuning.script.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
 from pipeline_lab.tuning.script.proof import Script
 from pipeline_lab.tuning.script.recorded_script import record_script
+from pipeline_lab.tuning.script.script_result import CHANGED
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialCosts, Trials
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
@@ -82,6 +83,9 @@ class ScriptContest(Deciding[ScriptArm, str]):
 
     def runs(self, arm: ScriptArm) -> str:
         return arm.name
+
+    def say(self, name: str) -> str:  # noqa: ARG002  (which changes lead is listed beside the sentence)
+        return CHANGED
 
     def cost(self, name: str) -> tuple[float, ...]:
         """Return how much is changed."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparing.chart_lists import SEARCH_HISTORY, TUNE_CHARTS
+from pipeline_lab.figures.comparing.chart_lists import RACED_STEPS, SEARCH_HISTORY, TUNE_CHARTS
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
@@ -21,7 +21,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, reports, state
 from pipeline_lab.ui.shared.chart import DrawnChart, show_drawn
 from pipeline_lab.ui.shared.one_look import REDRAW_S, look, paced
-from pipeline_lab.ui.shared.text import escape, prose
+from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import NS_PER_S, format_duration, keep_together
 
 SO_FAR = (SEARCH_HISTORY, "search-places")
@@ -36,13 +36,13 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         return
     live.show_ending(record, folder)
     found, content = read_search(folder), reports.open_content(store, [folder])
-    history, sections = contents.take_picture(content.sections, SEARCH_HISTORY)
-    contents.show_answer(content.answer, history if any(isinstance(step, Raced) for step in found.steps) else None)
+    is_history = any(isinstance(step, Raced) for step in found.steps)
+    picture, sections = contents.take_picture(content.sections, SEARCH_HISTORY if is_history else RACED_STEPS)
+    contents.show_answer(content.answer, picture)
     measured = [trial.run for trial in found.trials]
     if len(measured) == 1 and st.button("Open the run that was measured", key="tune-measured"):
         links.open_run(Path(measured[0]).name)
     if isinstance(found, ScriptTuning):
-        _show_fix(found)
         _offer_to_go_on(store, found)
     else:
         _show_command(found)
@@ -119,23 +119,6 @@ def _show_actions(store: RunStore, found: Tuning) -> None:
         if has_found and st.button(f"Open {who} in the form", key="tune-winner", type="primary"):
             links.open_new_run(found.winner, f"run:{found.id}")
         _offer_to_go_on(store, found)
-
-
-def _show_fix(found: ScriptTuning) -> None:
-    """Show the diff of the user's files, its proof, its race, and how it is applied."""
-    fix = found.fix
-    if fix is None or not fix.changes:
-        return
-    st.code(fix.diff, language="diff", wrap_lines=True)
-    for change in fix.changes:
-        st.markdown(f"- {escape(change.words)} :gray-badge[{escape(change.effect)}] :gray-badge[{escape(change.risk)}]")
-    st.markdown(f"**Proof:** {escape(fix.proof)}")
-    st.markdown(f"**Gain:** {escape(fix.gain)}")
-    if fix.is_sure:
-        st.markdown("Write it into the files with:")
-        st.code(found.fix_command, language="shell", wrap_lines=True)
-    elif fix.note:
-        st.info(prose(fix.note))
 
 
 def _offer_to_go_on(store: RunStore, found: RecordedSearch) -> None:
