@@ -22,7 +22,7 @@ COLUMNS = pa.schema(
         ("Step time", pa.float64()),  # ms
         ("Course", pa.list_(pa.float64())),  # ms
         ("Input wait", pa.float64()),  # percent of the step time
-        ("Tags", pa.list_(pa.string())),
+        ("Tags", pa.string()),  # separated by commas
         ("Created", pa.timestamp("s")),  # local time
     ]
 )
@@ -32,18 +32,15 @@ COLUMN_CONFIG = {
     "Verdict": st.column_config.TextColumn(help="What limits the run, or how its race stands."),
     "Course": st.column_config.LineChartColumn("Step time", y_min=0, help="Over the run, without warm-up."),
     "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Without warm-up."),
-    "Input wait": st.column_config.ProgressColumn(
-        "Input wait (%)",
-        min_value=0,
-        max_value=100,
-        format="%.1f %%",
-        help="Share of step time spent waiting for input.",
+    "Input wait": st.column_config.NumberColumn(
+        "Input wait (%)", format="%.1f", help="Share of step time spent waiting for input."
     ),
     "Created": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm"),
 }
 
 
 NOT_THERE = "–"
+TAGS_JOINT = ", "
 _PLAIN = "/?&=+,;:@$!'()*~"
 """Characters that a browser does not decode again, and that do no harm behind the #."""
 
@@ -66,7 +63,7 @@ def runs_table(store: RunStore, records: list[ListedRun]) -> pa.Table:
             "Step time": [one.step_ms for one in numbers],
             "Course": [one.course_ms or None for one in numbers],
             "Input wait": [one.wait_percent for one in numbers],
-            "Tags": [list(record.tags) for record in records],
+            "Tags": [TAGS_JOINT.join(record.tags) or NOT_THERE for record in records],
             "Created": [datetime.fromtimestamp(record.status.created_s) for record in records],
         },
         schema=COLUMNS,
@@ -95,7 +92,7 @@ def find_groups(table: pa.Table, by: str) -> dict[str, list[int]]:
     """Return the rows of each group, in the order of their first ones; a run of several tags is in several groups."""
     found: dict[str, list[int]] = {}
     for row, value in enumerate(table.column(GROUPINGS[by]).to_pylist()):
-        for name in (value or [NOT_THERE]) if isinstance(value, list) else [value]:
+        for name in value.split(TAGS_JOINT) if by == "tag" else [value]:
             found.setdefault(name, []).append(row)
     return found
 

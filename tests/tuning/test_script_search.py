@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import OptionsError, PipelineLabError, RunFailedError, StoreError
+from pipeline_lab.figures.comparing.chart_lists import RACED_STEPS
 from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
@@ -14,6 +15,7 @@ from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited
+from pipeline_lab.report.content import Picture, Text
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
@@ -248,6 +250,18 @@ def test_the_report_shows_diff_proof_and_race(searching: Searching) -> None:
     assert found.fix_command in text
     document = found.to_json()
     assert document["fix"]["diff"] == found.fix.diff if found.fix else False
+
+
+def test_one_race_is_the_picture_of_the_answer_and_its_sentences_name_the_changed_script(searching: Searching) -> None:
+    found, _ = searching([MAP])
+    content = report_on([found]).content()
+    assert content.answer.sentences[0].startswith("The changed script takes 49.5 % less time per step than the start")
+    race = next(section for section in content.sections if section.title == "The race")
+    told = [block.text for block in race.blocks if isinstance(block, Text)]
+    assert told[0].startswith("The changed script is faster than as written")
+    steps = next(block for block in race.blocks if isinstance(block, Picture) and block.name == RACED_STEPS)
+    assert list(steps.draw("light").data[0].y) == ["as written", "the changed script"]
+    assert not any(isinstance(block, Text) and block.text.startswith("Gain:") for block in content.sections[0].blocks)
 
 
 def test_a_search_of_a_script_is_not_one_around_options(searching: Searching) -> None:

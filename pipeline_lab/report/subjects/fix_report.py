@@ -16,7 +16,7 @@ from pipeline_lab.report.subjects.tune_report import (
     tried_table,
 )
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning.script.script_result import ScriptTuning, WrittenFix
+from pipeline_lab.tuning.script.script_result import CHANGED, ScriptTuning, WrittenFix, of_changed
 from pipeline_lab.tuning.search_result import describe_step
 
 OF_SCRIPTS = ("search-places", "search-history")
@@ -102,9 +102,22 @@ def last_race(tuning: ScriptTuning) -> Race | Unavailable:
     if not name:
         return Unavailable("Nothing raced the script as it is.")
     try:
-        return read_race(RunFolder(tuning.path.parent / name))
+        return _with_short_names(read_race(RunFolder(tuning.path.parent / name)))
     except PipelineLabError as error:
         return Unavailable(f"The race {name} cannot be read: {error}")
+
+
+def _with_short_names(race: Race) -> Race:
+    """Call the only candidate the changed script: what was changed stands in the diff."""
+    if len(race.candidates) != 1:
+        return race
+    (candidate,), (as_it_is, arm) = race.candidates, race.arms
+    sentence = of_changed(candidate.sentence, candidate.name)
+    return replace(
+        race,
+        arms=(as_it_is, replace(arm, name=CHANGED)),
+        candidates=(replace(candidate, name=CHANGED, sentence=sentence),),
+    )
 
 
 def _left(fix: WrittenFix | None) -> Block:

@@ -35,7 +35,7 @@ from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.tuning.script.proof import Prover, Script
-from pipeline_lab.tuning.script.script_result import CHANGED
+from pipeline_lab.tuning.script.script_result import of_changed
 from pipeline_lab.tuning.script.worth_trying import expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
@@ -421,8 +421,7 @@ def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
 def describe_gain(fix: Fix) -> str:
     """Say what was raced and predicted."""
     if not isinstance(fix.gain, Unavailable):
-        told = fix.gain.sentence.replace(fix.gain.name, CHANGED)
-        return told[:1].upper() + told[1:]
+        return of_changed(fix.gain.sentence, fix.gain.name)
     raced = fix.gain.reason
     if isinstance(fix.predicted, Unavailable):
         return f"{raced} {fix.predicted.reason}"

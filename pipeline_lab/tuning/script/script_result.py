@@ -19,6 +19,12 @@ CHANGED = "the changed script"
 """What sentences call the script with the changes that lead; what they are is listed beside the sentence."""
 
 
+def of_changed(sentence: str, name: str) -> str:
+    """Return a sentence about an arm of that name with the arm called the changed script."""
+    told = sentence.replace(name, CHANGED)
+    return told[:1].upper() + told[1:]
+
+
 @dataclass(frozen=True)
 class WrittenChange:
     """A change of a script.

@@ -20,6 +20,8 @@ from pipeline_lab.units import NO_BREAK_SPACE
 MAX_CELL = 200
 MAX_SENTENCES = 4
 """With more sentences than this, besides the first, an answer is folded."""
+READ_AT_ONCE = ("diff", "shell")
+"""Languages of short texts that are read, or pasted; others are opened by who wants them."""
 TALL_ROWS = 12
 TALL_PX = 460
 """A table of more rows scrolls in a box of this height."""
@@ -112,9 +114,12 @@ def show_block(block: Block, key: str) -> None:
             st.markdown((":gray-badge[not measured] " if block.missing else "") + prose(block.sentence))
         case Picture():
             show_picture(block)
-        case CodeBlock():
+        case CodeBlock() if block.folded or block.language not in READ_AT_ONCE:
             with st.expander(escape(block.title)):
                 st.code(block.text, language=block.language, height=520)
+        case CodeBlock():
+            st.markdown(f"**{escape(block.title)}**")
+            st.code(block.text, language=block.language, wrap_lines=True)
         case Table() if block.folded:
             with st.expander(escape(block.title)):
                 _show_table(block, key)
