@@ -1,6 +1,7 @@
 """The first page: one picture of what this does, ways in, the latest runs, presets to launch."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
@@ -11,10 +12,14 @@ from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import ListedRun, RunKind
 from pipeline_lab.runs.saved_presets import preset_groups
 from pipeline_lab.runs.store import RunStore, describe_unreadable
+from pipeline_lab.tuning.search_result import read_trials
 from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions, state
 from pipeline_lab.ui.shared.cache import summary
 from pipeline_lab.ui.shared.text import escape, format_moment, sentence
 from pipeline_lab.units import NS_PER_MS, format_duration
+
+LATEST, LOOKED_AT = 4, 60
+"""Runs that are shown, and of which they are chosen."""
 
 
 def show_run(store: RunStore, record: ListedRun) -> None:
@@ -26,7 +31,8 @@ def show_run(store: RunStore, record: ListedRun) -> None:
             step = f"median step {format_duration(numbers.step_ms * NS_PER_MS)}"
             st.markdown(escape(sentence(", ".join(filter(None, (numbers.verdict, step))))))
         else:
-            outcome = numbers.verdict and sentence(numbers.verdict)
+            gain = f"{numbers.gain} time per step" if numbers.gain else ""
+            outcome = numbers.verdict and sentence(": ".join(filter(None, (numbers.verdict, gain))))
             st.markdown(escape(outcome or record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
@@ -153,6 +159,14 @@ def _holds(group: PresetGroup, preset: Preset, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
+def _latest(store: RunStore, own: Sequence[ListedRun]) -> list[ListedRun]:
+    """Return the latest runs that were launched by themselves: what a search measured is on its page."""
+    looked_at = own[:LOOKED_AT]
+    searches = [store.folder(record.id) for record in looked_at if record.kind is RunKind.TUNE]
+    measured = {Path(trial.run).name for folder in searches for trial in read_trials(folder)}
+    return [record for record in looked_at if record.id not in measured][:LATEST]
+
+
 def show_page() -> None:
     st.title("Why is your accelerator waiting?", anchor=False)
     st.markdown("See **what the device waits for, what to change, and whether the change worked**.")
@@ -166,7 +180,7 @@ def show_page() -> None:
     st.header("Analyze your own job", anchor=False)
     show_ways_in()
 
-    recent = [record for record in runs if not store.is_sample(record.id)][:4]
+    recent = _latest(store, [record for record in runs if not store.is_sample(record.id)])
     for title, shown in (("Your latest runs", recent), ("Recorded samples", samples)):
         if shown:
             st.header(title, anchor=False)

@@ -257,11 +257,13 @@ def test_one_race_is_the_picture_of_the_answer_and_its_sentences_name_the_change
     content = report_on([found]).content()
     assert content.answer.sentences[0].startswith("The changed script takes 49.5 % less time per step than the start")
     race = next(section for section in content.sections if section.title == "The race")
-    told = [block.text for block in race.blocks if isinstance(block, Text)]
+    told = [block.sentence for block in race.blocks if isinstance(block, Text)]
     assert told[0].startswith("The changed script is faster than as written")
     steps = next(block for block in race.blocks if isinstance(block, Picture) and block.name == RACED_STEPS)
     assert list(steps.draw("light").data[0].y) == ["as written", "the changed script"]
-    assert not any(isinstance(block, Text) and block.text.startswith("Gain:") for block in content.sections[0].blocks)
+    assert not any(
+        isinstance(block, Text) and block.sentence.startswith("Gain:") for block in content.sections[0].blocks
+    )
 
 
 def test_a_search_of_a_script_is_not_one_around_options(searching: Searching) -> None:

@@ -1,6 +1,7 @@
 """The pages, one by one, as a session sees them."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from pipeline_lab.ui.run import live
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.shared import cache, one_look
 from tests.support.run_folders import make_run, set_state
+from tests.support.worlds import make_search
 from tests.ui.conftest import charts, said, texts
 
 
@@ -36,6 +38,16 @@ def test_a_run_at_home_is_told_by_what_limits_it_and_its_step(open_page, run_sto
     make_run(run_store)
     monkeypatch.setattr(cache, "summary", lambda _: cache.RunSummary(257.2, 36.0, "input bound"))
     assert "Input bound, median step 257 ms" in texts(open_page("home"))
+
+
+def test_home_shows_a_search_with_its_gain_and_not_what_it_measured(open_page, run_store):
+    search = make_search(run_store)
+    assert len(run_store.runs()) > 2
+    app = open_page("home")
+    assert not app.exception
+    opened = [one.key for one in app.button if one.key and one.key.startswith("open-")]
+    assert opened == [f"open-{search.id}"]
+    assert re.search(r"Faster: [\d.]+ % less time per step", texts(app).replace("\\", ""))
 
 
 def test_home_of_an_empty_store_still_says_what_this_is(open_page):
