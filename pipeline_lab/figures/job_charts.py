@@ -83,7 +83,9 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
             figure,
             f"The mean step takes {_mean_step(slowest)} in {slowest.phase.value}, {_mean_step(fastest)} in {fastest.phase.value}.",
         )
-    names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
+    names = [
+        f"{one.phase.value}<br>{format_count(one.steps)} step{'' if one.steps == 1 else 's'}" for one in found.phases
+    ]
     wait = [(one.wait_ns or 0) / one.steps / NS_PER_MS for one in found.phases]
     rest = [(one.total_ns - (one.wait_ns or 0)) / one.steps / NS_PER_MS for one in found.phases]
     for name, value, category in (("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")):

@@ -14,7 +14,7 @@ from pipeline_lab.analysis.diagnosis.merging import Axis, Scope, merge_parts
 from pipeline_lab.analysis.diagnosis.trace_parts import AnyResults, TraceParts
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source, analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads
-from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_IN_PART, NO_STEPS_OF_JAX, Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
@@ -123,9 +123,17 @@ def conclude(
     return Diagnosis(**found, findings=find_all_findings(results), verdict=reach_verdict(results))
 
 
+_IN_PART = dict.fromkeys(map(Unavailable, (NO_STEPS, NO_STEPS_OF_JAX)), Unavailable(NO_STEPS_IN_PART))
+"""What is said of steps in a damaged file instead."""
+
+
 def _merge_seen(source: Source, axis: Axis, parts: Sequence[TraceParts], scope: Scope) -> AnyResults:
     """Merge captures; host compute does not stand for an accelerator whose work was not recorded."""
     found = merge_parts(axis, parts, scope)
+    if source.salvaged is not None:  # whether steps were marked is not known
+        found = {
+            name: _IN_PART.get(part, part) if isinstance(part, Unavailable) else part for name, part in found.items()
+        }
     return found | {"idle_gaps": Unavailable(why_no_device(source))} if source.unseen_device else found
 
 

@@ -30,7 +30,9 @@ PASS_TABLE = pa.schema(
 )
 """One row per pass."""
 
-NO_EVALUATION = "The job has not evaluated its model; set training.evaluate_every to alternate training and evaluation."
+NO_EVALUATION = (
+    "No evaluation of the model was recorded; jobs launched here evaluate it where training.evaluate_every is set."
+)
 
 
 @dataclass(frozen=True, eq=False)

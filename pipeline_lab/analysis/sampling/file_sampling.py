@@ -97,7 +97,7 @@ FILE_TABLE = pa.schema(
 
 NO_SAMPLES = (
     "No file readers in this trace and no sample probe beside it; record while tf.data reads files (TFRecord, text or "
-    "fixed-length records), or launch the job with the sample probe on."
+    "fixed-length records), launch the job with the sample probe on, or watch the script with --samples."
 )
 
 

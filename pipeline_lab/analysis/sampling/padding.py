@@ -10,8 +10,8 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJ
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_PADDING = (
-    "Padding is known of the audio workload, whose examples differ in length and carry it, where the sample probe notes "
-    "each batch; launch `pipeline-lab run --preset audio-padded` to see it."
+    "How much of a batch is padding was not noted; jobs of the audio workload note it, such as "
+    "`pipeline-lab run --preset audio-padded`, because their examples carry their length."
 )
 
 

@@ -42,6 +42,7 @@ _NO_STEPS = (
 )
 NO_STEPS = _NO_STEPS.format(f"{STEP_MARKS[0]}, in JAX {STEP_MARKS[1]}")
 NO_STEPS_OF_JAX = _NO_STEPS.format(STEP_MARKS[1])
+NO_STEPS_IN_PART = "No steps in the part of the file that could be read; copy the whole file, or record again."
 _FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
 _COMPILING_SHARE = 0.2  # of a step that compiles
 

@@ -92,7 +92,7 @@ def outlier_steps(results: Results) -> Finding | None:
         f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
         f"{format_percent(percent)} of the time, most often because of {PART_NAMES[causes[0][0]]}.",
         (
-            *(Evidence(PART_NAMES[cause], f"{count} steps") for cause, count in causes),
+            *(Evidence(PART_NAMES[cause], "1 step" if count == 1 else f"{count} steps") for cause, count in causes),
             Evidence(
                 f"longest, step {worst['step']}",
                 f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",

@@ -73,11 +73,12 @@ def report_script_changes(
         ("Line", "Change", "Step", "Shorter by", "Range"),
         tuple(map(_script_row, changes)),
         numeric=(2, 3, 4),
-        note="Each by itself. " + ("" if changes else "No rewrite applies to the dataset that is trained on."),
+        note="Each by itself; `pipeline-lab what-if` with several --change predicts them together."
+        if changes
+        else "No rewrite applies to the dataset that is trained on.",
     )
     sentence = (
-        f"The step takes {format_duration(run.step_ns)}, with free input {format_duration(run.ceiling_ns)}; name changes with "
-        "--change to predict them together."
+        f"The step takes {format_duration(run.step_ns)}, with free input {format_duration(run.ceiling_ns)}."
         if together is None
         else f"Predicted: {format_duration(together.step_ns)} a step instead of {format_duration(run.step_ns)}, "
         f"{format_percent(abs(together.gain_percent))} {'more' if together.is_longer else 'less'} "

@@ -15,6 +15,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_IN_PART
 from pipeline_lab.analysis.steps.step_phases import Phase
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import TraceReadError, Unavailable
@@ -374,3 +375,16 @@ def test_names_of_files_that_are_no_text_are_read_and_kept(tmp_path: Path):
     found = diagnose_saved(log)
     assert (found.source.hosts, found.source.path) == (("h?st",), str(log))
     assert diagnose_saved(log).to_json() == found.to_json()
+
+
+def test_a_damaged_file_without_steps_is_not_told_to_mark_them(tmp_path: Path):
+    space = XSpace()
+    line = space.plane("/host:CPU").line("python")
+    for number in range(200):
+        line.event("work", 1_000 * number, 10)
+    whole = space.write(tmp_path / "whole.xplane.pb", "alpha")
+    data = whole.read_bytes()
+    (tmp_path / "part.xplane.pb").write_bytes(data[: len(data) * 2 // 3])
+    for name, reason in (("whole", NO_STEPS), ("part", NO_STEPS_IN_PART)):
+        found = diagnose(tmp_path / f"{name}.xplane.pb")
+        assert {found.steps, found.step_breakdown} == {Unavailable(reason)}, name
