@@ -22,7 +22,8 @@ class OptionEffect:
 
     Attributes:
         paths: Of the options, such as ``pipeline.map.num_parallel_calls``.
-        share: Part of the variance of the logarithmic times that the values explain by themselves, 0 to 1.
+        share: Part of the variance of the logarithmic times that the values explain by themselves, 0 to 1; corrected for their
+            number, since many values explain few configurations by chance (epsilon squared: Kelley, PNAS 21, 1935).
         values: The values, each with the geometric mean of the times of the configurations that had it, over the reference's; the
             fastest first.
         best: The value of the fastest configuration.
@@ -59,7 +60,11 @@ def find_effects(tuning: RecordedSearch) -> tuple[OptionEffect, ...] | Unavailab
     for each in differences:
         if each.path.rpartition(".")[2] not in NOT_LOOKED_AT:
             together.setdefault(tuple(each.values.index(value) for value in each.values), []).append(each)
-    effects = [_effect(options, logs, total) for options in together.values()]
+    effects = [_effect(options, logs, total) for values, options in together.items() if len(set(values)) < len(values)]
+    if not effects:
+        return Unavailable(
+            "No value of an option raced twice, so what mattered cannot be told; search with a larger budget."
+        )
     return tuple(sorted(effects, key=lambda effect: -effect.share))
 
 
@@ -70,7 +75,8 @@ def _effect(options: Sequence[Difference], logs: np.ndarray, total: float) -> Op
         for each in zip(*(each.values for each in options), strict=True)
     ]
     groups = {value: logs[[one == value for one in values]] for value in dict.fromkeys(values)}
-    between = sum(len(group) * float(group.mean() - logs.mean()) ** 2 for group in groups.values())
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups.values())
+    share = max(0.0, 1.0 - within / (len(logs) - len(groups)) * (len(logs) - 1) / total)
     means = sorted(((value, math.exp(float(group.mean()))) for value, group in groups.items()), key=lambda one: one[1])
     paths = tuple(each.path for each in options)
-    return OptionEffect(paths, between / total, tuple(means), values[0], len(values))
+    return OptionEffect(paths, share, tuple(means), values[0], len(values))
