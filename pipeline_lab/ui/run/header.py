@@ -33,12 +33,15 @@ def show(store: RunStore, record: RunRecord) -> None:
     """Show name, state, times, tags and notes."""
     st.title(escape(record.name), anchor=False)
     tags = " ".join(f":blue-badge[{escape(tag)}]" for tag in record.tags)
-    st.markdown(f"{run_actions.state_badge(store, record.listed)} {tags} {_facts(record)}".strip())
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.markdown(f"{run_actions.state_badge(store, record.listed)} {tags} {_facts(record)}".strip(), width="content")
+        with st.container(key="run-id", width="content"):
+            st.markdown(f"`{record.id}`", width="content")
     show_notes(record)
 
 
 def _facts(record: RunRecord) -> str:
-    status, facts = record.status, [f"`{record.id}`", format_moment(record.status.created_s)]
+    status, facts = record.status, [format_moment(record.status.created_s)]
     if status.ended_s and (took_s := status.took_s) is not None:
         facts.append(f"ran {format_duration(took_s * NS_PER_S)}")
     return keep_together(" · ".join(facts))

@@ -34,8 +34,8 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         return
     how = partial(tune_view.show_fix_command, record, folder)
     verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE, show_how=how)
-    tune_view.link_fix(store, record, folder)
     verdict_view.show_metrics(diagnosis)
+    tune_view.link_fix(store, record, folder)
     show_actions()
     verdict_view.show_more(diagnosis)
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}

@@ -45,7 +45,6 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "", show_how: Callab
         st.header(escape(first), anchor=False)
         if more := more.removesuffix(EMULATED_NOTE).strip():  # a badge says that
             st.markdown(escape(more))
-        _show_source(diagnosis.source.path, verdict)
         told = _show_picture(diagnosis)
         if verdict.suggestions:
             _show_first(verdict, told, changes_in, show_how)
@@ -131,7 +130,8 @@ def _show_button(label: str, changes_in: str) -> None:
 
 
 def show_more(diagnosis: Diagnosis) -> None:
-    """Show, folded, what to try in full, the numbers behind the verdict, and what else is worth knowing."""
+    """Show, folded, the user's lines, what to try in full, the numbers behind the verdict, and what else is worth knowing."""
+    _show_source(diagnosis.source.path, diagnosis.verdict)
     suggestions, evidence = diagnosis.verdict.suggestions, diagnosis.verdict.evidence
     if suggestions:
         order = "Highest gain per risk first.\n\n" if suggestions[0].risk else ""
