@@ -147,8 +147,17 @@ def left_out(folder: RunFolder) -> tuple[str, ...]:
 
 
 def note_one_job(folder: RunFolder) -> None:
-    """Keep the user's answer that all parts of an opened log are one job."""
-    folder.one_job.touch()
+    """Keep the user's answer that all parts of an opened log are one job.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    try:
+        folder.one_job.touch()
+    except OSError as error:
+        raise StoreError(
+            f"The answer cannot be kept, because {folder.path} cannot be written: {error.strerror}."
+        ) from None
 
 
 def note_reading(folder: RunFolder, problem: str) -> None:

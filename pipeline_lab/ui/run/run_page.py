@@ -11,6 +11,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict_view, what_if_tab
+from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import analyses, cache, focus, links, reports, run_actions
 from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.ui.timeline import jump
@@ -78,7 +79,7 @@ def show_page() -> None:
     store = cache.store()
     record = header.chosen_run(store)
     folder = store.folder(record.id)
-    if parts_in_question(folder):
+    if not access.why_read_only() and parts_in_question(folder):  # who only reads cannot answer
         links.open_upload(record.id)
     header.show(store, record)
     run_actions.show_unkept(store, folder)

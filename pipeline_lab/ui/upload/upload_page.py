@@ -85,8 +85,9 @@ def ask_how_many_jobs(store: RunStore, folder: RunFolder, parts: tuple[log_parts
     st.markdown(contents.write_table(Table("Parts", columns, tuple(rows), numeric=(3,))))
     with st.container(horizontal=True):
         if st.button("One job", key="one-job", help="All parts are analyzed together, as hosts of one job."):
-            opened_logs.note_one_job(folder)
-            st.rerun()
+            with state.show_problem():
+                opened_logs.note_one_job(folder)
+                st.rerun()
         if st.button(f"{count} jobs", key="several-jobs", help="Each part becomes a run of its own."):
             opened_logs.split(store, folder, [(one.name, one.paths) for one in parts])
             st.switch_page(links.RUNS.path)
