@@ -168,7 +168,7 @@ class GapCause(StrEnum):
         Recommendation(
             "Run several steps per call (steps_per_execution); then try a larger batch, and see that the whole step is in one "
             "tf.function.",
-            "Launching the ops takes longer than they do.",
+            "The device waits until the next ops are launched.",
             gains_all=True,
         ),
     )
@@ -322,7 +322,7 @@ class InputCause(StrEnum):
     )
     PYTHON_WAITS = (
         "python-waits",
-        ", because {stage} waits inside of Python{python}",
+        ", because Python in {stage}{python} sleeps or waits, one call after the other",
         Recommendation(
             "Let more calls wait at once: give the stage num_parallel_calls as a number well above the cores (AUTOTUNE stays at "
             "the cores), and options.threading.private_threadpool_size as many threads.",

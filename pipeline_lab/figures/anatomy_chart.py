@@ -8,12 +8,13 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow.compute as pc
 
-from pipeline_lab.analysis.causes import StepPart, Work
+from pipeline_lab.analysis.causes import StepPart, VerdictClass, Work
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
-from pipeline_lab.analysis.verdict.verdict import Suggestion
+from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
@@ -32,6 +33,8 @@ PREDICTED = "predicted"
 """Name of the second strip, and of the text above it, which names the change; a page that names it already shortens that."""
 LEGEND_ROW, USUAL_ROWS = 19, 2
 """Height of a row of the legend (two names on a phone), and the rows that fit without more height."""
+CONTENDED = "taken by the input pipeline"
+"""Name of what competition with the pipeline adds to a step's work."""
 CUT, LEAST_CUT = "cut", 0.01
 """Name of the line where time outside of steps is cut out, and share of a window from which such time is."""
 WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
@@ -58,11 +61,12 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     for part, length_ns in parts.items():
         _add_part(figure, part, start_ns, length_ns, step_ns, recorded.get(part, ""), mode)
         start_ns += length_ns
+    if diagnosis.verdict.verdict_class is VerdictClass.HOST_CONTENTION:
+        _add_contention(figure, diagnosis.verdict, parts, step_ns, mode)
     if better is not None:
         left_ns = _add_prediction(figure, better, step_ns, mode)
-        working_ns = sum(length_ns for part, length_ns in parts.items() if part.cause is None)
-        if left_ns < working_ns and (why := better.why_beside("")):
-            add_note(figure, f"Predicted to take less than the work drawn: {why}")
+        if why := _why_so_short(diagnosis, better, left_ns, parts):
+            add_note(figure, why)
     figure.update_layout(barmode="overlay", bargap=0.42, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
     figure.update_xaxes(range=[0, step_ns / NS_PER_MS], fixedrange=True)
     figure.update_yaxes(range=[-0.5 - (better is not None), 0.45], visible=False)
@@ -273,6 +277,47 @@ def _what_to_see(parts: dict[StepPart, float]) -> str:
     if lost is None or lost is longest or parts[lost] < LEAST_NAMED * step_ns:
         return f"{of_longest}."
     return f"{of_longest}, {lost.label} {format_percent(100 * parts[lost] / step_ns)}."
+
+
+def _add_contention(
+    figure: go.Figure, verdict: Verdict, parts: dict[StepPart, float], step_ns: float, mode: Mode
+) -> None:
+    """Hatch what the input pipeline takes from the step's work, at its end: no trace shows where it lies in it."""
+    work = max((part for part in parts if part.cause is None), key=parts.__getitem__, default=None)
+    if work is None or verdict.lost_percent is None:
+        return
+    length_ns = min(parts[work], verdict.lost_percent / 100 * step_ns)
+    end_ns = sum(length for part, length in parts.items() if list(parts).index(part) <= list(parts).index(work))
+    figure.add_bar(
+        base=[(end_ns - length_ns) / NS_PER_MS],
+        x=[length_ns / NS_PER_MS],
+        y=[0],
+        orientation="h",
+        name=CONTENDED,
+        marker={
+            "color": color(StepPart.INPUT_WAIT.category, mode),
+            "line": {"width": 0},
+            "pattern": {"shape": "/", "fgcolor": THEMES[mode].paper, "size": 7, "solidity": 0.25},
+        },
+        hovertemplate=f"{CONTENDED}: {format_duration(length_ns)}, estimated<extra></extra>",
+    )
+
+
+def _why_so_short(diagnosis: Diagnosis, suggestion: Suggestion, left_ns: float, parts: dict[StepPart, float]) -> str:
+    """Say why a step may become shorter than what is drawn of it beside what is lost; empty where it does not."""
+    if diagnosis.verdict.verdict_class not in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
+        working_ns = sum(length_ns for part, length_ns in parts.items() if part.cause is None)
+        why = suggestion.why_beside("") if left_ns < working_ns else ""
+        return why and f"Predicted to take less than the work drawn: {why}"
+    if left_ns >= sum(parts.values()) - parts.get(StepPart.INPUT_WAIT, 0.0):
+        return ""
+    calibration = judged(diagnosis).calibration
+    alone = (
+        ""
+        if isinstance(calibration, Unavailable)
+        else f": alone it takes {format_duration(calibration.device_only_ns)}"
+    )
+    return f"Predicted shorter than the step without its wait, because the input pipeline slows the rest, too{alone}."
 
 
 def _recorded_ranges(diagnosis: Diagnosis) -> dict[StepPart, str]:

@@ -4,12 +4,12 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.anatomy_chart import CUT, step_anatomy, window_with_steps
+from pipeline_lab.figures.anatomy_chart import CONTENDED, CUT, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
 from tests.support import results
@@ -108,7 +108,9 @@ def test_a_prediction_below_the_work_drawn_says_why() -> None:
     notes = []
     for gain in (45.0, 95.0):  # 30 % of the step is work
         change = Suggestion("Write a function.", "Each op costs less in one; and more.", gain, options={"name": "a"})
-        figure = step_anatomy(suggesting(change))
+        found = suggesting(change)
+        launching = replace(found.verdict, verdict_class=VerdictClass.DISPATCH_BOUND)
+        figure = step_anatomy(replace(found, verdict=launching))
         assert not isinstance(figure, Unavailable)
         notes.append(" ".join(notes_of(figure)))
         assert next(bar for bar in figure.data if bar.name == "predicted").showlegend, "the legend says what is hatched"
@@ -217,3 +219,24 @@ def test_the_recorded_steps_behind_a_part_show_on_hover() -> None:
     count, last = table.num_rows, table.column("step")[-1].as_py()
     said = figure.data[0].hovertemplate
     assert f"single steps: 10 ms to {8 + 2 * count} ms, median {9 + count} ms; longest in step {last}" in said
+
+
+def test_what_the_pipeline_takes_from_the_work_is_hatched_at_its_end() -> None:
+    found = suggesting()
+    contended = replace(found.verdict, verdict_class=VerdictClass.HOST_CONTENTION, lost_percent=20.0)
+    figure = step_anatomy(replace(found, verdict=contended))
+    assert not isinstance(figure, Unavailable)
+    drawn = {bar.name: bar for bar in figure.data if bar.xaxis is None}
+    work, taken = drawn["device compute"], drawn[CONTENDED]
+    assert taken.x[0] == pytest.approx(0.2 * figure.layout.xaxis.range[1])
+    assert taken.base[0] + taken.x[0] == pytest.approx(work.base[0] + work.x[0])
+    plain = step_anatomy(found)
+    assert not isinstance(plain, Unavailable)
+    assert CONTENDED not in {bar.name for bar in plain.data}
+
+
+def test_a_prediction_below_the_rest_of_the_step_says_why() -> None:
+    large = Suggestion("Cache.", "", 75.0, options={"name": "a"})  # of 50 ms, of which 30 are waiting: 12.5 ms are left
+    figure = step_anatomy(suggesting(large))
+    assert not isinstance(figure, Unavailable)
+    assert any("alone it takes 16 ms" in note for note in notes_of(figure))

@@ -177,7 +177,8 @@ class JudgedStep:
 
     Attributes:
         mean_ns: Its length.
-        input_percent: Share of it that is lost to input: what a perfect pipeline would save.
+        input_percent: Share of it that is lost to input: what a perfect pipeline would save, of a job that they compete with for the
+            processor what the pipeline takes from the step.
         busy_percent: Share of it in which the device is busy, however slowly.
         count: How many steps that was measured over.
         are_recorded: These are the recorded steps; else all measured ones, of which the recorded ones are no fair sample.

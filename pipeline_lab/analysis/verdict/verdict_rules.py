@@ -249,7 +249,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         confidence=confidence,
         stage=blame.stage,
         cause=cause,
-        step=_judged_step(losses, results),
+        step=_judged_step(kind, losses, results),
         lost_percent=lost_percent,
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         calls=(*blame.calls, *blame.filled_by),
@@ -257,11 +257,12 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     )
 
 
-def _judged_step(losses: Losses, results: Results) -> JudgedStep:
+def _judged_step(kind: VerdictClass, losses: Losses, results: Results) -> JudgedStep:
     measured = results.steps if losses.are_recorded else results.job_steps
+    taken = kind if kind is VerdictClass.HOST_CONTENTION else VerdictClass.INPUT_BOUND
     return JudgedStep(
         losses.step_ns,
-        losses.by_class.get(VerdictClass.INPUT_BOUND, 0.0),
+        losses.by_class.get(taken, 0.0),
         losses.busy_percent,
         0 if isinstance(measured, Unavailable) else measured.count,
         losses.are_recorded,

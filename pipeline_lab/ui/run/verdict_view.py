@@ -49,7 +49,8 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "", show_how: Callab
         if verdict.suggestions:
             _show_first(verdict, told, changes_in, show_how)
         if changes_in and not _is_button(verdict.suggestions[:1]) and _is_button(verdict.suggestions):
-            _show_button("View and race the other changes", changes_in)
+            other = "" if verdict.has_nothing_to_fix else "the other "
+            _show_button(f"View and race {other}changes", changes_in, is_first=False)
 
 
 def _badges(diagnosis: Diagnosis) -> str:
@@ -102,7 +103,7 @@ def _show_first(verdict: Verdict, told: str, changes_in: str, show_how: Callable
     gain = f" ({suggestion.prediction})" if suggestion.prediction else ""
     label = f"Try first: {escape(suggestion.headline)}{escape(gain)}"
     if changes_in and _is_button([suggestion]):
-        _show_button(label, changes_in)
+        _show_button(label, changes_in, is_first=True)
     else:
         with st.popover(label, key="try-first", type="primary", icon=":material/flag:"):
             st.markdown(_suggestion(suggestion))
@@ -118,12 +119,13 @@ def _show_first(verdict: Verdict, told: str, changes_in: str, show_how: Callable
         st.caption(escape(why))
 
 
-def _show_button(label: str, changes_in: str) -> None:
+def _show_button(label: str, changes_in: str, *, is_first: bool) -> None:
+    """Show the button that leads to the changes; only one that makes the first of them stands out."""
     st.button(
         label,
         key="try-suggestions",
-        type="primary",
-        icon=":material/flag:",
+        type="primary" if is_first else "secondary",
+        icon=":material/flag:" if is_first else None,
         on_click=jump.to_tab,
         args=(changes_in,),
     )
