@@ -297,7 +297,13 @@ def _add_contention(
         marker={
             "color": color(StepPart.INPUT_WAIT.category, mode),
             "line": {"width": 0},
-            "pattern": {"shape": "/", "fgcolor": THEMES[mode].paper, "size": 7, "solidity": 0.25},
+            "pattern": {
+                "shape": "/",
+                "fillmode": "overlay",
+                "fgcolor": color(work.category, mode),
+                "size": 8,
+                "solidity": 0.4,
+            },
         },
         hovertemplate=f"{CONTENDED}: {format_duration(length_ns)}, estimated<extra></extra>",
     )
