@@ -111,9 +111,9 @@ def _change(cause: InputCause, recommendation: Recommendation, calls: tuple[Writ
     return change if place is None else f"{place}: {change}"
 
 
-def _overlap(percent: float) -> Suggestion:
+def _overlap(percent: float | None) -> Suggestion:
     recommendation = InputCause.NO_OVERLAP.recommendation
-    return Suggestion(recommendation.change, recommendation.why, _gain(percent))
+    return Suggestion(recommendation.change, recommendation.why, NO_GAIN if percent is None else _gain(percent))
 
 
 def _left_by_pipeline(percent: float | None, calibration: Calibration | Unavailable) -> float | None:
@@ -231,9 +231,13 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
 def _with_overlap(found: tuple[Suggestion, ...], diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     """Add the cure of a pipeline that does not overlap with the step, where the model finds that it gains too little to be listed."""
     verdict, calibration = diagnosis.verdict, judged(diagnosis).calibration
-    if verdict.cause != InputCause.NO_OVERLAP or any("prefetch" in each.change for each in found):
+    if verdict.cause != InputCause.NO_OVERLAP or any(_adds_prefetch(each) for each in found):
         return found
-    return _add(found, _overlap(_left_by_pipeline(verdict.overlap_percent, calibration) or 0.0))
+    return _add(found, _overlap(_left_by_pipeline(verdict.overlap_percent, calibration)))
+
+
+def _adds_prefetch(suggestion: Suggestion) -> bool:
+    return suggestion.change.startswith(("Add prefetch", "End the pipeline with prefetch"))
 
 
 def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

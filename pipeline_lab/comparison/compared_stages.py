@@ -171,8 +171,8 @@ def _rows(pipelines: Sequence[Sequence[_Calls]]) -> list[_Calls]:
 
 
 def _use(row: _Calls, pipeline: _Pipeline) -> StageUse | None:
-    places = [place for place, (calls, _) in enumerate(reversed(pipeline)) if set(calls) & set(row)]
-    mine = [stage for calls, stage in pipeline if set(calls) & set(row)]
+    places = [len(pipeline) - 1 - number for number, (calls, _) in enumerate(pipeline) if set(calls) & set(row)]
+    mine = [pipeline[len(pipeline) - 1 - place][1] for place in places]
     if not mine:
         return None
     return StageUse(
@@ -181,5 +181,5 @@ def _use(row: _Calls, pipeline: _Pipeline) -> StageUse | None:
         parallelism=next((stage.parallelism for stage in mine if stage.parallelism is not None), None),
         buffered_elements=next((s.buffered_elements for s in mine if s.buffered_elements is not None), None),
         buffer_limit=next((stage.buffer_limit for stage in mine if stage.buffer_limit is not None), None),
-        place=places[0],
+        place=places[-1],
     )

@@ -2,7 +2,8 @@
 
 A recorded run is a diagnosis with the run's options and what it ran on.
 
-``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one; 2, stages.
+``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one; 2, stages; 3, from the source on,
+without the root, with their places.
 """
 
 from collections.abc import Sequence
@@ -119,7 +120,7 @@ def _free_name(name: str, number: int, taken: set[str]) -> str:
     return candidate
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 CONFIDENCE = 0.95
 MAX_RUNS = 20
 

@@ -13,7 +13,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
+from pipeline_lab.analysis.verdict.losses import deciding_breakdown, judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
@@ -327,9 +327,11 @@ def _why_so_short(diagnosis: Diagnosis, suggestion: Suggestion, left_ns: float, 
 
 
 def _recorded_ranges(diagnosis: Diagnosis) -> dict[StepPart, str]:
-    """Say of each part how long it is in the recorded steps behind the mean; nothing of one step alone."""
+    """Say of each part how long it is in the recorded steps behind the mean; nothing of one alone, or where hosts take turns."""
     breakdown, steps = diagnosis.step_breakdown, diagnosis.steps
     if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or breakdown.table.num_rows < 2:
+        return {}
+    if deciding_breakdown(diagnosis) is not breakdown:
         return {}
     per_marker, numbers = steps.steps_per_marker or 1.0, breakdown.table.column("step").to_pylist()
     said = {}
@@ -337,7 +339,9 @@ def _recorded_ranges(diagnosis: Diagnosis) -> dict[StepPart, str]:
         lengths = tables.ints(breakdown.table, part.column) / per_marker
         least, median, most = (format_duration(float(each)) for each in np.quantile(lengths, (0, 0.5, 1)))
         longest = numbers[int(lengths.argmax())]
-        said[part] = f"<br>single steps: {least} to {most}, median {median}; longest in step {longest}"
+        each = f"single steps: {least} to {most}, median {median}; longest in step {longest}"
+        of_several = f"means of {per_marker:g} steps each: {least} to {most}, median {median}"
+        said[part] = f"<br>{each if per_marker == 1 else of_several}"
     return said
 
 
@@ -357,7 +361,7 @@ def _add_part(
         insidetextanchor="middle",
         textangle=0,
         showlegend=bool(share >= LEAST_SEEN),
-        hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the mean step{recorded}<extra></extra>",
+        hovertemplate=f"{part.label}: {length}, {format_percent(100 * share)} of the step{recorded}<extra></extra>",
     )
 
 

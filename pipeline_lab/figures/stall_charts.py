@@ -71,7 +71,7 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
     time, wait = (start - start[:1].sum())[known], wait[known]
     starts = group_starts(len(wait), MAX_POINTS)
     longest = int(np.argmax(wait)) if len(wait) else 0
-    when = f"{format_duration(time[longest] * NS_PER_S)} into the run" if longest else "of the first step"
+    when = f"{format_duration(time[longest] * NS_PER_S)} into the run" if longest else "at the start of the run"
     say(
         figure,
         f"A typical step waits {format_duration(np.median(wait) * NS_PER_MS)}; the longest wait is "

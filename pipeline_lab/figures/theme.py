@@ -198,6 +198,12 @@ def end_axis(
         figure.update_layout(margin_r=LABEL_MARGIN + LETTER_WIDTH * longest)
 
 
+def row_height(labels: Iterable[str], least: int) -> int:
+    """Return the pixels of a row whose label has room for its lines, at least so many."""
+    lines = max((label.count("<br>") + 1 for label in labels), default=1)
+    return max(least, LINE_HEIGHT * (lines + 1))
+
+
 def dots_or_line(count: int) -> Literal["markers", "lines"]:
     """Return how to draw this number of values in the order of time."""
     return "markers" if count < FEW else "lines"

@@ -20,7 +20,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place
-from pipeline_lab.figures.theme import LINE_HEIGHT, THEMES, Mode, add_note, color, new_figure, say
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, row_height, say
 from pipeline_lab.units import duration_unit, format_count, format_duration, format_percent
 
 KINDS: tuple[Work | GapCause, ...] = (Work.BUSY, *GapCause, Work.SHORT_GAPS)
@@ -137,13 +137,12 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
     segments = [row_segments(gaps, row, MAX_SEGMENTS // len(shown)) for row in shown]
     labels = _labels(segments)
     unit = duration_unit(max((one.end_ns[-1] - one.start_ns[0] for one in segments), default=0))
-    lines = max((label.count("<br>") + 1 for label in labels), default=1)
     figure = new_figure(
         "When the device worked and when it waited",
         mode,
         f"Time since the start of the window ({unit[1]})",
         "",
-        height=230 + max(ROW_HEIGHT, LINE_HEIGHT * (lines + 1)) * max(2, len(shown)),
+        height=230 + row_height(labels, ROW_HEIGHT) * max(2, len(shown)),
     )
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category", automargin=True)
@@ -175,7 +174,11 @@ def _add_class(
         base.extend((one.start_ns[mine] - one.start_ns[0]) / unit[0])
         length.extend((one.end_ns[mine] - one.start_ns[mine]) / unit[0])
         row.extend([label] * int(mine.sum()))
-        text.extend(f"<br>{operation}" if operation else "" for operation in one.operation[mine])
+        lengths_ns, starts_ns = one.end_ns[mine] - one.start_ns[mine], one.start_ns[mine] - one.start_ns[0]
+        text.extend(
+            f"{format_duration(took)} from {format_duration(begins)}{f'<br>{operation}' if operation else ''}"
+            for took, begins, operation in zip(lengths_ns, starts_ns, one.operation[mine], strict=True)
+        )
         places.extend(_places(one, mine))
     if not base:
         return
@@ -188,7 +191,7 @@ def _add_class(
         customdata=text,
         ids=places,
         marker={"color": color(kind.value, mode), "line": {"width": 0}},
-        hovertemplate=f"{kind.label}: %{{x:.3g}} {unit[1]} from %{{base:.4g}} {unit[1]}%{{customdata}}<extra></extra>",
+        hovertemplate=f"{kind.label}: %{{customdata}}<extra></extra>",
     )
 
 

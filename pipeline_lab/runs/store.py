@@ -205,7 +205,8 @@ class RunStore:
         return self.update(run_id, lambda record: replace(record, name=name.strip()[:200] or record.id))
 
     def tag(self, run_id: str, tags: tuple[str, ...]) -> RunRecord:
-        clean = tuple(dict.fromkeys(tag.strip()[:40] for tag in tags if tag.strip()))
+        parts = (part.strip() for tag in tags for part in tag.split(","))  # lists separate tags by commas
+        clean = tuple(dict.fromkeys(part[:40] for part in parts if part))
         return self.update(run_id, lambda record: replace(record, tags=clean))
 
     def remove(self, run_id: str, *, even_if_newer: bool = False) -> None:

@@ -26,7 +26,7 @@ class OptionEffect:
             number, since many values explain few configurations by chance (epsilon squared: Kelley, PNAS 21, 1935).
         values: The values, each with the geometric mean of the times of the configurations that had it, over the reference's; the
             fastest first.
-        best: The value of the fastest configuration.
+        best: The value of the configuration that leads.
         configurations: How many configurations that is from.
     """
 
@@ -65,11 +65,13 @@ def find_effects(tuning: RecordedSearch) -> tuple[OptionEffect, ...] | Unavailab
         return Unavailable(
             "No value of an option raced twice, so what mattered cannot be told; search with a larger budget."
         )
+    if not any(effect.share for effect in effects):
+        return Unavailable("No option explains more of the differences than chance would; search with a larger budget.")
     return tuple(sorted(effects, key=lambda effect: -effect.share))
 
 
 def _effect(options: Sequence[Difference], logs: np.ndarray, total: float) -> OptionEffect:
-    """Say what options explain whose values go together, the fastest configuration first."""
+    """Say what options explain whose values go together, the leading configuration first."""
     values = [
         ", ".join("–" if one is None else one for one in each)
         for each in zip(*(each.values for each in options), strict=True)

@@ -32,9 +32,9 @@ from pipeline_lab.tuning.history import (
 )
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialLedger, TrialLine
-from pipeline_lab.units import NS_PER_S, format_duration, format_percent
+from pipeline_lab.units import NS_PER_S, format_duration, format_percent, write_number
 
-LEAST_CEILING = 1.01
+LEAST_CEILING = 1.05
 """How many times faster the step could become by its input before it is worth a number."""
 
 
@@ -42,7 +42,7 @@ def profile_sentence(name: str, step_ns: float, ceiling: float, binds: str) -> s
     who = "The start" if name == START else f"“{name}”"
     step = format_duration(step_ns)
     more = (
-        f"could be about {ceiling:.2g}× as fast, by this run, if its input were free"
+        f"could be about {write_number(ceiling)}× as fast, by this run, if its input were free"
         if ceiling >= LEAST_CEILING
         else "cannot become much faster through its input"
     )

@@ -18,8 +18,8 @@ from pipeline_lab.ui.shared.cache import summary
 from pipeline_lab.ui.shared.text import escape, format_moment, sentence
 from pipeline_lab.units import NS_PER_MS, format_duration
 
-LATEST, LOOKED_AT = 4, 60
-"""Runs that are shown, and of which they are chosen."""
+LATEST, SEARCHES = 4, 8
+"""Runs that are shown, and the latest searches whose measurements are not."""
 
 
 def show_run(store: RunStore, record: ListedRun) -> None:
@@ -31,8 +31,7 @@ def show_run(store: RunStore, record: ListedRun) -> None:
             step = f"median step {format_duration(numbers.step_ms * NS_PER_MS)}"
             st.markdown(escape(sentence(", ".join(filter(None, (numbers.verdict, step))))))
         else:
-            gain = f"{numbers.gain} time per step" if numbers.gain else ""
-            outcome = numbers.verdict and sentence(": ".join(filter(None, (numbers.verdict, gain))))
+            outcome = numbers.verdict and sentence(": ".join(filter(None, (numbers.verdict, numbers.gain))))
             st.markdown(escape(outcome or record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
@@ -161,10 +160,9 @@ def _holds(group: PresetGroup, preset: Preset, words: Sequence[str]) -> bool:
 
 def _latest(store: RunStore, own: Sequence[ListedRun]) -> list[ListedRun]:
     """Return the latest runs that were launched by themselves: what a search measured is on its page."""
-    looked_at = own[:LOOKED_AT]
-    searches = [store.folder(record.id) for record in looked_at if record.kind is RunKind.TUNE]
+    searches = [store.folder(record.id) for record in own if record.kind is RunKind.TUNE][:SEARCHES]
     measured = {Path(trial.run).name for folder in searches for trial in read_trials(folder)}
-    return [record for record in looked_at if record.id not in measured][:LATEST]
+    return [record for record in own if record.id not in measured][:LATEST]
 
 
 def show_page() -> None:

@@ -4,10 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.comparison.compared_stages import FROM_MODEL, FROM_TRACE, OTHER_ORDER, ComparedStages, compare_stages
+from pipeline_lab.comparison.compared_stages import (
+    FROM_MODEL,
+    FROM_TRACE,
+    OTHER_ORDER,
+    ComparedStages,
+    StageRow,
+    StageUse,
+    compare_stages,
+)
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.comparing.compared_pipelines import stage_difference, stages_by_run
+from pipeline_lab.figures.comparing.compared_pipelines import _label, stage_difference, stages_by_run
 from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from tests.support import results
 from tests.support.recorded import recorded
@@ -127,6 +135,24 @@ def test_stages_in_another_order_are_said_to_be():
     assert OTHER_ORDER not in same.notes
     other = compared(traced("Map", "Map", functions=functions), traced("Map", "Map", functions=functions[::-1]))
     assert OTHER_ORDER in other.notes
+
+
+def test_stages_that_were_not_measured_are_not_missing():
+    nothing = results.diagnosis(tf_data=NONE, live_model=NONE)
+    runs = [replace(recorded(name="a"), diagnosis=traced("BatchV2", "Map"))]
+    runs.append(replace(recorded(name="b"), diagnosis=nothing))
+    names = {bars.name for bars in stages_by_run(compare_runs(*runs)).data if bars.type == "bar" and bars.xaxis is None}
+    assert "in a; of b nothing is known" in names
+    assert not any(name and name.startswith("only") for name in names)
+
+
+def test_one_call_is_one():
+    def use(calls: float | None) -> StageUse:
+        return StageUse(("Map",), 1.0, calls, None, None, 0)
+
+    assert "1 call at once" in _label(StageRow("map", (use(1.0), use(None))))
+    assert "1 → 2 calls at once" in _label(StageRow("map", (use(None), use(2.0))))
+    assert "at once" not in _label(StageRow("map", (use(None), None)))
 
 
 def test_a_pair_is_one_pipeline_from_the_source_down_with_what_only_one_run_has_apart():

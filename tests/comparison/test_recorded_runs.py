@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_keeps_its_reason() -> None:
 
 def test_the_document_is_json_and_says_that_the_runs_were_recorded_apart() -> None:
     document = json.loads(json.dumps(compare_runs(BASELINE, OPTIMISED).to_json(), allow_nan=False))
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert document["recorded"] == "apart"
     assert [run["name"] for run in document["runs"]] == ["baseline", "optimised"]
     assert document["step_time"][0]["outcome"] == "faster"

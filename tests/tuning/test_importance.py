@@ -1,10 +1,17 @@
 """What mattered: how much of the differences an option explains, by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from pipeline_lab.comparison.differences import Difference
-from pipeline_lab.tuning.importance import _effect
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning import importance
+from pipeline_lab.tuning.importance import OptionEffect, _effect
+from pipeline_lab.tuning.search_result import read_tuning
+from tests.support.worlds import make_search
 
 LOGS = np.array([0.0, 0.1, 1.0, 1.1])
 """Of four configurations, the fastest first; the squares of their distances from the mean add up to 1.01."""
@@ -29,3 +36,9 @@ def test_options_that_changed_together_are_one_effect():
     )
     assert found.paths == ("prefetch", "calls")
     assert [value for value, _ in found.values] == ["1, 4", "2, –"]
+
+
+def test_nothing_matters_that_chance_would_explain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    found = read_tuning(make_search(RunStore(tmp_path)))
+    monkeypatch.setattr(importance, "_effect", lambda *_: OptionEffect(("prefetch",), 0.0, (("1", 1.0),), "1", 4))
+    assert isinstance(importance.find_effects(found), Unavailable)

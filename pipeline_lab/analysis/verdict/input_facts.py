@@ -310,8 +310,8 @@ def _works_beside_waits(results: Results) -> bool:
     stalls, breakdown = results.input_stalls, results.step_breakdown
     if isinstance(stalls, Unavailable) or isinstance(breakdown, Unavailable):
         return False
-    works_ns = breakdown.device_compute_ns + breakdown.device_copy_ns + breakdown.collective_ns
-    return works_ns > 0 and stalls.wait_ns - stalls.exposed_ns >= MOSTLY_BESIDE * works_ns
+    works_ns = breakdown.device_compute_ns + breakdown.device_copy_ns
+    return breakdown.device_compute_ns > 0 and stalls.wait_ns - stalls.exposed_ns >= MOSTLY_BESIDE * works_ns
 
 
 def _processor(results: Results) -> Processor | None:

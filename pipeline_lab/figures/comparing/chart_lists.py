@@ -121,7 +121,7 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
         "stages-by-run",
         Topic.PIPELINE,
         "The pipelines in the order of the code, the source on top, and for each run the thread time of one batch by stage; stages that "
-        "TensorFlow fused in one run are one box in all.",
+        "TensorFlow fused in one run stand together.",
         stages_by_run,
     ),
     Chart(

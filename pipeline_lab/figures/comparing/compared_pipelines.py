@@ -47,7 +47,8 @@ def stages_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
 
 def _pair(stages: ComparedStages, labels: list[str], mode: Mode) -> go.Figure:
     """Draw one pipeline of boxes for both runs, from the source down to the training step, and both times beside each box."""
-    rows, step = _costliest(stages), len(_costliest(stages))
+    rows = _costliest(stages)
+    step = len(rows)
     figure = new_figure("The two pipelines, stage by stage", mode, "", "", height=FRAME_HEIGHT + BOX_ROW * (step + 1))
     hidden = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True}
     figure.update_layout(
@@ -57,16 +58,11 @@ def _pair(stages: ComparedStages, labels: list[str], mode: Mode) -> go.Figure:
         barmode="overlay",
         dragmode=False,
     )
-    kinds = {
-        "in both": ([n for n, row in enumerate(rows) if all(row.uses)], color("busy", mode)),
-        f"only in {labels[0]}": ([n for n, row in enumerate(rows) if row.uses[1] is None], color("expected", mode)),
-        f"only in {labels[1]}": ([n for n, row in enumerate(rows) if row.uses[0] is None], color("input_wait", mode)),
-    }
-    for name, (places, shade) in kinds.items():
-        if places:
-            _add_boxes(figure, name, rows, places, shade, mode)
+    for name, (places, shade) in _kinds(stages, rows, labels, mode).items():
+        _add_boxes(figure, name, rows, places, shade, mode)
     _add_step(figure, step, mode)
-    unit = duration_unit(max((stages.work_ns(row, run) or 0.0 for row in rows for run in (0, 1)), default=0.0))
+    longest_ns = max((stages.work_ns(row, run) or 0.0 for row in rows for run in (0, 1)), default=0.0)
+    unit = duration_unit(longest_ns)
     for run, (label, category, offset) in enumerate(
         zip(labels, ("expected", "busy"), (-BOX_HEIGHT / 4, BOX_HEIGHT / 4), strict=True)
     ):
@@ -85,10 +81,25 @@ def _pair(stages: ComparedStages, labels: list[str], mode: Mode) -> go.Figure:
             hovertext=[row.name for row in rows],
             hovertemplate="%{hovertext}: %{text}<extra>%{fullData.name}</extra>",
         )
-    longest = max((stages.work_ns(row, run) or 0.0 for row in rows for run in (0, 1)), default=0.0)
-    end_axis(figure, longest / unit[0], room=1.7, axis="xaxis2", ticks=2)
+    end_axis(figure, longest_ns / unit[0], room=1.7, axis="xaxis2", ticks=2)
     figure.update_layout({"xaxis2": {"title": {"text": f"Thread time per batch ({unit[1]})"}}})
     return figure
+
+
+def _kinds(
+    stages: ComparedStages, rows: list[StageRow], labels: list[str], mode: Mode
+) -> dict[str, tuple[list[int], str]]:
+    """Return the places of the stages that both runs have, and that only one has, each with its color; none is left out."""
+    both = [place for place, row in enumerate(rows) if all(row.uses)]
+    kinds = {"in both": (both, color("busy", mode))}
+    for run, other, category in ((0, 1, "expected"), (1, 0, "input_wait")):
+        is_known = not isinstance(stages.sources[other], Unavailable)
+        name = f"only in {labels[run]}" if is_known else f"in {labels[run]}; of {labels[other]} nothing is known"
+        kinds[name] = (
+            [place for place, row in enumerate(rows) if row.uses[other] is None],
+            color(category if is_known else "busy", mode),
+        )
+    return {name: kind for name, kind in kinds.items() if kind[0]}
 
 
 def _add_boxes(figure: go.Figure, name: str, rows: list[StageRow], places: list[int], shade: str, mode: Mode) -> None:
@@ -152,7 +163,8 @@ def _label(row: StageRow) -> str:
     (name,) = short_labels([row.name])
     calls = [None if use is None else use.parallelism for use in row.uses]
     known = [f"{each:.3g}" if each is not None else "1" for each, use in zip(calls, row.uses, strict=True) if use]
-    words = " → ".join(dict.fromkeys(known)) + (" calls at once" if known != ["1"] else " call at once")
+    known = list(dict.fromkeys(known))
+    words = f"{' → '.join(known)} {'call' if known == ['1'] else 'calls'} at once"
     return f"<b>{name}</b>" + (f"<br>{words}" if any(each is not None for each in calls) else "")
 
 
@@ -216,17 +228,14 @@ def _bars_figure(title: str, x_title: str, rows: list[StageRow], mode: Mode) -> 
     return figure
 
 
-def _add_bars(
-    figure: go.Figure, rows: list[StageRow], values: FloatArray, colors: str | list[str], name: str = ""
-) -> None:
+def _add_bars(figure: go.Figure, rows: list[StageRow], values: FloatArray, colors: list[str]) -> None:
     figure.add_bar(
         x=values,
         y=_names(rows),
         orientation="h",
-        name=name,
         marker={"color": colors, "line": {"width": 0}},
-        hovertemplate=f"%{{y}}: %{{x:.3g}} ms<extra>{name}</extra>",
-        showlegend=bool(name),
+        hovertemplate="%{y}: %{x:.3g} ms<extra></extra>",
+        showlegend=False,
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs side by side: shared axes for what they did, differences drawn as differences, and the stages of their pipelines."""
+"""Runs side by side: shared axes for what they did, and differences drawn as differences."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,9 @@ from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparing.overlaid_runs import run_labels
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
-from pipeline_lab.units import format_bytes, format_percent
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, row_height, say
+from pipeline_lab.units import format_bytes, format_percent, write_number
 
-LINE_HEIGHT = 15
-"""Of a label beside a row."""
 ROW_HEIGHT = 34
 MB = 1e6
 
@@ -40,7 +38,11 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
     mark_zero(figure, mode)
     label, best = min(found, key=lambda one: one[1].percent)
     more = "less" if best.percent < 0 else "more"
-    change = f"{best.ratio:.3g} times the" if best.ratio >= LARGE else f"{format_percent(abs(best.percent))} {more}"
+    change = (
+        f"{write_number(best.ratio)} times the"
+        if best.ratio >= LARGE
+        else f"{format_percent(abs(best.percent))} {more}"
+    )
     say(figure, f"{label} takes {change} time per {best.per}: {best.outcome.value}.")
     add_note(figure, f"Bars: {found[0][1].confidence * 100:.3g} % interval. Drift between the recordings comes on top.")
     if len(found) < len(labels):
@@ -170,10 +172,12 @@ def _contrast(what: str, labels: list[str], values: FloatArray, unit: str) -> st
     return f"{what}: {value:.3g} {unit} in {label}, {values[0]:.3g} {unit} in {labels[0]}."
 
 
-def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1, lines: int = 1) -> go.Figure:
-    """Return an empty chart with one row per run, the first on top; labels may have several lines."""
-    row_height = max(ROW_HEIGHT, LINE_HEIGHT * (lines + 1))
-    figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + row_height * max(2, rows))
+def rows_figure(
+    title: str, mode: Mode, x_title: str, rows: int, legend: int = 1, labels: Sequence[str] = ()
+) -> go.Figure:
+    """Return an empty chart with one row per run, the first on top; labels of several lines make rows higher."""
+    height = row_height(labels, ROW_HEIGHT)
+    figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + height * max(2, rows))
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(barmode="stack", dragmode=False, bargap=0.3, legend_traceorder="normal")
     return figure

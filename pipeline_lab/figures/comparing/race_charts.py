@@ -114,12 +114,14 @@ SPREAD = 0.18
 
 
 MOST_TICKS = 12
+MOST_ESTIMATES = 60
+"""Rounds after which the estimate is drawn; each costs the square of the rounds before."""
 
 
 def closing_intervals(
     rounds: Rounds, events: Sequence[RaceEvent], options: AnyRace, mode: Mode = "light"
 ) -> go.Figure | Unavailable:
-    """Draw each candidate's difference from the baseline: a dot per round, the estimate after each, and the interval after every look.
+    """Draw each candidate's difference from the baseline: a dot per round, the estimate after them, and the interval after every look.
 
     Args:
         rounds: The complete rounds so far.
@@ -139,7 +141,8 @@ def closing_intervals(
         category, offset = CANDIDATES[number % len(CANDIDATES)], (number - (len(labels) - 1) / 2) * SPREAD
         percent = 100 * (times_ns[:, arm] / times_ns[:, 0] - 1)
         _add_rounds(figure, label, percent, category, offset, mode)
-        _add_estimates(figure, label, _percent_so_far(times_ns, arm), category, offset, mode)
+        shown = _rounds_of_estimates(len(times_ns))
+        _add_estimates(figure, label, shown, _percent_so_far(times_ns, arm), category, offset, mode)
         if looks[arm]:
             _add_looks(figure, label, looks[arm], category, offset, mode)
     margin = options.margin_percent
@@ -156,7 +159,7 @@ def closing_intervals(
 
 def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[str, Any]]], options: AnyRace) -> str:
     """Say where the candidate stands that is furthest from the baseline."""
-    so_far = {arm: float(_percent_so_far(times_ns, arm)[-1]) for arm in looks}
+    so_far = {arm: 100 * math.expm1(hodges_lehmann(np.log(times_ns[:, arm] / times_ns[:, 0]))) for arm in looks}
     arm = max(so_far, key=lambda one: abs(so_far[one]))
     ratio, between = 1 + so_far[arm] / 100, ""
     if looks[arm]:
@@ -171,7 +174,14 @@ def _so_far(labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[
 def _percent_so_far(times_ns: FloatArray, arm: int) -> FloatArray:
     """Return the estimated difference from the baseline after each round, percent: the one that intervals are made around."""
     logs = np.log(times_ns[:, arm] / times_ns[:, 0])
-    return np.array([100 * math.expm1(hodges_lehmann(logs[:count])) for count in range(1, len(logs) + 1)])
+    return np.array([100 * math.expm1(hodges_lehmann(logs[:count])) for count in _rounds_of_estimates(len(logs))])
+
+
+def _rounds_of_estimates(count: int) -> list[int]:
+    """Return the rounds after which the estimate is drawn: each of the first, and some of many."""
+    return sorted(
+        {*range(1, min(count, MOST_ESTIMATES) + 1), *np.linspace(1, count, MOST_ESTIMATES).astype(int).tolist()}
+    )
 
 
 def _change(ratio: float) -> str:
@@ -206,11 +216,11 @@ def _add_rounds(figure: go.Figure, label: str, percent: FloatArray, category: st
 
 
 def _add_estimates(
-    figure: go.Figure, label: str, percent: FloatArray, category: str, offset: float, mode: Mode
+    figure: go.Figure, label: str, rounds: list[int], percent: FloatArray, category: str, offset: float, mode: Mode
 ) -> None:
     """Draw what all rounds so far say together."""
     figure.add_scatter(
-        x=np.arange(1, len(percent) + 1) + offset,
+        x=np.array(rounds) + offset,
         y=percent,
         name=f"{label}, estimate so far",
         mode="lines",

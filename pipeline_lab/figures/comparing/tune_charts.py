@@ -1,6 +1,5 @@
 """A search: its history, what mattered, gain against cost, and every configuration that raced, predicted beside measured."""
 
-from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 
@@ -37,7 +36,7 @@ def search_places(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure | U
         mode,
         f"Time over that of {escape(places.reference[:60])} (left is faster)",
         len(shown),
-        lines=_most_lines(labels),
+        labels=labels,
     )
     figure.update_yaxes(automargin=True, categoryorder="array", categoryarray=labels)
     known = [
@@ -147,11 +146,11 @@ def search_importance(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure
     names = [" + ".join(path.removeprefix("pipeline.") for path in effect.paths) for effect in shown]
     labels = [_lines(name) for name in names]
     figure = rows_figure(
-        "What mattered", mode, "Share of the differences that it explains (%)", len(shown), lines=_most_lines(labels)
+        "What mattered", mode, "Share of the differences that it explains (%)", len(shown), labels=labels
     )
     figure.update_yaxes(automargin=True)
     first = shown[0]
-    say(figure, f"{escape(names[0])} mattered most; the fastest configuration has {escape(first.best)}.")
+    say(figure, f"{escape(names[0])} mattered most; the winner has {escape(first.best)}.")
     add_note(
         figure, f"From {first.configurations} configurations; options that only changed together stand in one row."
     )
@@ -220,10 +219,6 @@ def search_frontier(tuning: RecordedSearch, mode: Mode = "light") -> go.Figure |
         hovertemplate="%{hovertext}: %{y:.3g} ×, %{x:.3g} MB<extra></extra>",
     )
     return figure
-
-
-def _most_lines(labels: Sequence[str]) -> int:
-    return max(label.count("<br>") + 1 for label in labels)
 
 
 def _lines(name: str) -> str:

@@ -10,7 +10,7 @@ from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time_ratio import LARGE, StepTimeRatio
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.units import format_percent
+from pipeline_lab.units import format_percent, write_number
 
 MEASURE_TABLE = pa.schema(
     [
@@ -71,7 +71,7 @@ def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
 def signed_percent(percent: float) -> str:
     """Write a relative difference with its sign; what takes several times as long as a factor, as sentences do."""
     if percent >= 100 * (LARGE - 1):
-        return f"{1 + percent / 100:.3g}×"
+        return f"{write_number(1 + percent / 100)}×"
     sign = "+" if percent > 0 else "−" if percent < 0 else "±"
     return f"{sign}{format_percent(abs(percent))}"
 

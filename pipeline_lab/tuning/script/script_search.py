@@ -33,7 +33,7 @@ from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
 from pipeline_lab.tuning.script.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
 from pipeline_lab.tuning.script.proof import Script
 from pipeline_lab.tuning.script.recorded_script import record_script
-from pipeline_lab.tuning.script.script_result import CHANGED
+from pipeline_lab.tuning.script.script_result import CHANGED, of_changed
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialCosts, Trials
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
@@ -214,7 +214,7 @@ class ScriptSearch:
         if not isinstance(gain, Unavailable) and ended.winner == START and _found_nothing(ended):
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             others = _beside(found, arm, "It was not in what raced best.")
-            note = f"Nothing is proposed: {gain.sentence}"
+            note = f"Nothing is proposed. {of_changed(gain.sentence, gain.name)}"
             return replace(found, changes=(), edited=None, left=(*found.left, *useless, *others), gain=gain, note=note)
         if len(arm.changes) + len(unraced) < len(found.changes):
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]

@@ -77,7 +77,7 @@ def show_source(sources: FormSources) -> None:
     names = {run.id: run for run in sources.runs}
     if isinstance(sources.forecast, Unavailable):
         found = None
-        st.caption(f"Not predicted: {prose(sources.forecast.reason)}")
+        st.caption(f"Not predicted. {prose(sources.forecast.reason)}")
     else:
         found = sources.forecast
         st.caption(f"From run {escape(found.run.name)}{_others(found.known.other_cores)}.")
@@ -132,7 +132,7 @@ def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> 
 
 
 BUSY = Unavailable(
-    "other programs kept the machine busy during the runs that could tell; choose one, or record another run."
+    "Other programs kept the machine busy during the runs that could tell; choose one, or record another run."
 )
 
 
@@ -147,7 +147,7 @@ def find_sources(store: RunStore, options: RunOptions) -> FormSources:
     saved = [(run, path, SavedDiagnosis(path).saved_ns) for run, path in fitting]
     known = [(run, path, saved_ns) for run, path, saved_ns in saved if saved_ns is not None]  # none is waited for here
     if fitting and not known:
-        why_not = Unavailable(f"run {fitting[0][0].name} is not analyzed yet; open it once.")
+        why_not = Unavailable(f"Run {fitting[0][0].name} is not analyzed yet; open it once.")
     chosen = state.widget_value(_CHOSEN)
     asked = [each for each in known if each[0].id == chosen]
     found: FormForecast | Unavailable = why_not
@@ -200,10 +200,10 @@ def _candidates(store: RunStore, options: RunOptions) -> tuple[list[tuple[Listed
             if len(found) == MOST_RUNS:
                 break
         elif why_not is None:
-            why_not = Unavailable(f"run {run.name} cannot tell. {unknown}")
+            why_not = Unavailable(f"Run {run.name} cannot tell. {unknown}")
     kind = options.workload.kind
     return found, why_not or Unavailable(
-        f"there is no finished run of the {kind} workload to predict from; launch one, and changes of this form are predicted."
+        f"There is no finished run of the {kind} workload to predict from; launch one, and changes of this form are predicted."
     )
 
 

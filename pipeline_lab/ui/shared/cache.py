@@ -18,11 +18,13 @@ from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.errors import PipelineLabError, StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.folders import cache_folder
+from pipeline_lab.options.race_options import read_recorded_race
 from pipeline_lab.report.subjects.tune_report import answer_search
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunStore, open_store
+from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.search_result import change_words
 from pipeline_lab.ui.serving import access
@@ -48,7 +50,7 @@ class RunSummary:
         wait_percent: Share of that time spent waiting for input.
         verdict: What limits it, as its saved diagnosis says, how its race stands, or what its search found; empty where that is not known.
         course_ms: Step time over the run, the median of each of at most :data:`COURSE_POINTS` stretches.
-        gain: Of a race or a search, what its best candidate takes over the first arm: ``24 % less``; empty where that is not known.
+        gain: Of a race or a search whose best candidate is faster, by how much: ``24 % less time per step``; empty for others.
     """
 
     step_ms: float | None
@@ -160,17 +162,22 @@ def _verdict(path: Path, _fingerprint: Fingerprint) -> tuple[str, str]:
             return (VerdictClass(kept).label if kept in set(VerdictClass) else kept), ""
         if path == RunFolder(path.parent).history:
             tuning = read_search(RunFolder(path.parent))
-            return ("", "") if tuning.ended is None else (answer_search(tuning).label, _gain([tuning.ended.ratio]))
+            if tuning.ended is None:
+                return "", ""
+            label = answer_search(tuning).label
+            return label, _gain([tuning.ended.ratio], "step") if label == Outcome.FASTER else ""
         races = [event for event in read_events(path) if isinstance(event, RaceEvent)]
         standings = [standing for event in races[-1:] for standing in event.standings]
         outcomes = ", ".join(dict.fromkeys(str(standing["outcome"]) for standing in standings))
-        return outcomes, _gain([standing["ratio"] for standing in standings])
+        faster = [standing["ratio"] for standing in standings if standing["outcome"] == Outcome.FASTER]
+        return outcomes, _gain(faster, read_recorded_race(read_record(RunFolder(path.parent)).options or {}).per)
     return "", ""
 
 
-def _gain(ratios: Sequence[float | None]) -> str:
+def _gain(ratios: Sequence[float | None], per: str) -> str:
+    """Say what the fastest of those that are faster saves."""
     known = [ratio for ratio in ratios if ratio is not None]
-    return change_words(min(known)) if known else ""
+    return f"{change_words(min(known))} time per {per}" if known else ""
 
 
 @lru_cache(maxsize=20_000)

@@ -86,6 +86,7 @@ def ask_how_many_jobs(store: RunStore, folder: RunFolder, parts: tuple[log_parts
     with st.container(horizontal=True):
         if st.button("One job", key="one-job", help="All parts are analyzed together, as hosts of one job."):
             with state.show_problem():
+                store.check_unlocked()
                 opened_logs.note_one_job(folder)
                 st.rerun()
         if st.button(f"{count} jobs", key="several-jobs", help="Each part becomes a run of its own."):

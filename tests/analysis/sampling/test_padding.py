@@ -23,7 +23,7 @@ def test_large_batches_weigh_more_than_small_ones():
 
 
 def test_what_was_not_noted_is_not_zero():
-    with pytest.raises(TraceIncompleteError, match="sample probe"):
+    with pytest.raises(TraceIncompleteError, match="was not noted"):
         padding.measure_padding(batches())
 
 

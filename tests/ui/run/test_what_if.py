@@ -127,7 +127,7 @@ def test_a_run_on_a_busy_machine_does_not_predict_unasked(open_page, run_store, 
     monkeypatch.setattr(SavedDiagnosis, "load_latest", lambda self: replace(saved(self), other_cpu_percent=120.0))
     advice._measured.cache_clear()
     app = open_page("new_run", **{"from": f"run:{run.id}"})
-    assert "other programs kept the machine busy" in written(app)
+    assert "Other programs kept the machine busy" in written(app)
     assert "**20 ms** a step" not in written(app)
     (source,) = [each for each in app.selectbox if each.label == "Predict from"]
     source.set_value(run.id).run()
@@ -169,13 +169,13 @@ def test_advice_is_raced_where_nothing_can_be_predicted_too(open_page, run_store
 
 
 def test_the_form_says_why_nothing_is_predicted(open_page, run_store):
-    assert "Not predicted: there is no finished run of the images workload" in written(open_page("new_run"))
+    assert "Not predicted. There is no finished run of the images workload" in written(open_page("new_run"))
     run = make_measured_run(run_store)
     app = open_page("new_run", **{"from": f"run:{run.id}"})
-    assert "Not predicted: run synthetic is not analyzed yet" in written(app)
+    assert "Not predicted. Run synthetic is not analyzed yet" in written(app)
     diagnose_saved(run.path)
     next(each for each in app.selectbox if each.label == "Loop").set_value("in_graph").run()
-    assert "Not predicted: run synthetic cannot tell" in written(app)
+    assert "Not predicted. Run synthetic cannot tell" in written(app)
 
 
 def _form(name: str) -> None:

@@ -237,3 +237,20 @@ def test_a_run_without_a_step_table_shows_its_verdict_while_it_goes_on(open_page
     assert not app.exception
     assert "the results of its profile windows so far" in texts(app)
     assert found.verdict.sentence in said(app.header[0].value)
+
+
+def test_who_only_reads_neither_answers_nor_is_kept_from_a_log(open_two_hosts, open_page, run_store, monkeypatch):
+    (run,) = run_store.runs()
+    assert "Are they one job, or 2 jobs?" in texts(open_two_hosts)
+    monkeypatch.setenv("PIPELINE_LAB_ALLOW_CHANGES", "0")
+    shown = open_page("run", run=run.id)
+    assert not shown.exception
+    assert shown.title[0].value == "3 files"
+    assert not run_store.folder(run.id).one_job.exists()
+
+
+def test_a_log_that_was_kept_asks_nothing(open_two_hosts, open_page, run_store):
+    assert "Are they one job, or 2 jobs?" in texts(open_two_hosts)
+    (run,) = run_store.runs()
+    opened_logs.keep(run_store.folder(run.id))
+    assert open_page("run", run=run.id).title[0].value == "3 files"
