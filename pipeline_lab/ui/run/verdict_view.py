@@ -98,7 +98,7 @@ def _show_first(verdict: Verdict, told: str, changes_in: str, show_how: Callable
     suggestion = verdict.suggestions[0]
     if verdict.has_nothing_to_fix:
         st.markdown(f"**{prose(suggestion.why)}**")
-        st.caption(f"To shorten the step itself: {prose(suggestion.change)}")
+        st.markdown(f"To shorten the step itself: {prose(suggestion.change)}")
         return
     gain = f" ({suggestion.prediction})" if suggestion.prediction else ""
     label = f"Try first: {escape(suggestion.headline)}{escape(gain)}"
