@@ -95,7 +95,7 @@ def pipeline_stages(
         if mine:
             _add_boxes(figure, mine, name, color(category, mode), mode, is_told=total_ns > 0)
             _add_thread_times(figure, mine, color(category, mode), unit)
-    _add_training_step(figure, rows - 1, mode)
+    add_training_step(figure, rows - 1, mode)
     _add_arrows(figure, boxes, total_ns, mode)
     if has_buffers:
         _add_buffers(figure, boxes, mode)
@@ -210,11 +210,13 @@ def _add_thread_times(figure: go.Figure, boxes: list[_Box], shade: str, unit: tu
     )
 
 
-def _add_training_step(figure: go.Figure, row: int, mode: Mode) -> None:
+def add_training_step(figure: go.Figure, row: int, mode: Mode) -> None:
+    """Draw the box that takes what the last stage makes, over the whole width of the boxes' column."""
     figure.add_bar(
         base=[0],
         x=[1],
         y=[row],
+        width=BOX_HEIGHT,
         orientation="h",
         marker={"color": THEMES[mode].shade, "line": {"width": 1.2, "color": THEMES[mode].muted}},
         text=["<b>training step</b>"],

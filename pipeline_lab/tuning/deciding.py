@@ -221,6 +221,8 @@ class Deciding(ABC, Generic[Arm, Runs]):
 
     reference: str | None = None
     """The arm that every race includes; None for the leader of the race before."""
+    in_words = "“{}”"
+    """What sentences call a configuration; the braces stand for its name."""
 
     def __init__(
         self,
@@ -391,15 +393,16 @@ class Deciding(ABC, Generic[Arm, Runs]):
                 configurations=len(self.measured),
                 spent_s=self.trials.spent_s,
                 sentence=end_sentence(
-                    self.best.name, challenger.name, self.say(challenger.name), ratio, reason, was_raced=was_raced
+                    self.best.name,
+                    challenger.name,
+                    self.in_words.format(challenger.name),
+                    ratio,
+                    reason,
+                    was_raced=was_raced,
                 ),
                 challenger=challenger.name,
             )
         )
-
-    def say(self, name: str) -> str:
-        """Return a configuration in words, for the middle of a sentence."""
-        return f"“{name}”"
 
     def expected_ratio(self, name: str, leader: str) -> float | None:
         """Return the ratio of two configurations' times as the model predicted it; None if one has no prediction."""

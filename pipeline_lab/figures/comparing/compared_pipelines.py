@@ -12,6 +12,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparing.comparison_charts import mark_zero, rows_figure
 from pipeline_lab.figures.comparing.overlaid_runs import run_labels, short_labels
+from pipeline_lab.figures.pipeline_flow import BOX_HEIGHT, add_training_step
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, end_axis, faint, new_figure, say
 from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_duration_in, write_number
 
@@ -25,8 +26,6 @@ _Read = Callable[[StageRow, int], float | None]
 
 
 BOX_ROW, FRAME_HEIGHT = 52, 130
-BOX_HEIGHT = 0.66
-"""Of a row; the rest is for the arrow."""
 BOXES, TIMES = (0.0, 0.52), (0.56, 1.0)
 """Parts of the width: boxes, and thread times."""
 
@@ -60,7 +59,7 @@ def _pair(stages: ComparedStages, labels: list[str], mode: Mode) -> go.Figure:
     )
     for name, (places, shade) in _kinds(stages, rows, labels, mode).items():
         _add_boxes(figure, name, rows, places, shade, mode)
-    _add_step(figure, step, mode)
+    add_training_step(figure, step, mode)
     longest_ns = max((stages.work_ns(row, run) or 0.0 for row in rows for run in (0, 1)), default=0.0)
     unit = duration_unit(longest_ns)
     for run, (label, category, offset) in enumerate(
@@ -139,23 +138,6 @@ def _add_boxes(figure: go.Figure, name: str, rows: list[StageRow], places: list[
             arrowcolor=THEMES[mode].muted,
             text="",
         )
-
-
-def _add_step(figure: go.Figure, place: int, mode: Mode) -> None:
-    figure.add_bar(
-        base=[0],
-        x=[1],
-        y=[place],
-        width=BOX_HEIGHT,
-        orientation="h",
-        marker={"color": THEMES[mode].shade, "line": {"width": 1.2, "color": THEMES[mode].muted}},
-        text=["<b>training step</b>"],
-        textposition="inside",
-        insidetextanchor="start",
-        insidetextfont={"color": THEMES[mode].ink, "size": 12},
-        hoverinfo="skip",
-        showlegend=False,
-    )
 
 
 def _label(row: StageRow) -> str:

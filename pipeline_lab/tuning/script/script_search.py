@@ -70,6 +70,7 @@ class ScriptContest(Deciding[ScriptArm, str]):
     """The arms of one search inside a script."""
 
     reference = START
+    in_words = CHANGED
 
     def __init__(self, options: ScriptTuneOptions, trials: Trials, history: History, store: RunStore) -> None:
         self.options = options
@@ -83,9 +84,6 @@ class ScriptContest(Deciding[ScriptArm, str]):
 
     def runs(self, arm: ScriptArm) -> str:
         return arm.name
-
-    def say(self, name: str) -> str:  # noqa: ARG002  (which changes lead is listed beside the sentence)
-        return CHANGED
 
     def cost(self, name: str) -> tuple[float, ...]:
         """Return how much is changed."""

@@ -38,6 +38,10 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     _let_a_second_interrupt_end_at_once()
     yield
     uploads.forget_all()
+    if (
+        signal.getsignal(signal.SIGINT) is _end
+    ):  # `streamlit run` would end with another code, by when a second one comes
+        _end(signal.SIGINT, None)
 
 
 def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:
