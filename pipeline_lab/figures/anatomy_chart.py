@@ -287,7 +287,7 @@ def _add_contention(
     if work is None or verdict.lost_percent is None:
         return
     length_ns = min(parts[work], verdict.lost_percent / 100 * step_ns)
-    end_ns = sum(length for part, length in parts.items() if list(parts).index(part) <= list(parts).index(work))
+    end_ns = sum(list(parts.values())[: list(parts).index(work) + 1])
     figure.add_bar(
         base=[(end_ns - length_ns) / NS_PER_MS],
         x=[length_ns / NS_PER_MS],

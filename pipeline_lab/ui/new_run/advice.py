@@ -150,15 +150,14 @@ def find_sources(store: RunStore, options: RunOptions) -> FormSources:
         why_not = Unavailable(f"Run {fitting[0][0].name} is not analyzed yet; open it once.")
     chosen = state.widget_value(_CHOSEN)
     asked = [each for each in known if each[0].id == chosen]
-    found: FormForecast | Unavailable = why_not
-    for number, each in enumerate(asked or known):
+    runs, reasons = tuple(run for run, _, _ in known), list[Unavailable]()
+    for each in asked or known:
         forecast = _forecast(*each, options, is_asked=bool(asked))
         if not isinstance(forecast, Unavailable):
-            found = forecast
-            break
-        if not number or found is BUSY:  # of several reasons that of the latest, unless it was only busy
-            found = forecast
-    return FormSources(tuple(run for run, _, _ in known), found)
+            return FormSources(runs, forecast)
+        reasons.append(forecast)
+    told = [reason for reason in reasons if reason is not BUSY]
+    return FormSources(runs, (*told, *reasons, why_not)[0])
 
 
 def _forecast(
