@@ -37,7 +37,7 @@ from pipeline_lab.runs.store import check_is_one
 from pipeline_lab.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 

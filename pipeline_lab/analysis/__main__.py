@@ -65,9 +65,10 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     if path.exists() and saved.is_fresh:
         return
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+    from pipeline_lab.analysis.diagnosis.executors import on_all_cores_if_many
 
     inputs = fingerprint_inputs(path)
-    saved.save(diagnose(path, progress=saved.save_progress), inputs)
+    saved.save(diagnose(path, progress=saved.save_progress, spread=on_all_cores_if_many), inputs)
     saved.end_progress()
 
 

@@ -16,7 +16,7 @@ LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0
 """Between windows only the job's own tables grow; they are taken along this often."""
 REST = 9
-"""Between windows it rests n times as long as the last diagnosis took: that of a long job takes seconds."""
+"""It rests n times as long as the last diagnosis took, which grows with the job: a tenth of a core does for any length."""
 GROWTH = 2
 """The timeline of a working run is rebuilt once there are n times as many captures, so that none is read often."""
 
@@ -41,8 +41,8 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
         inputs = fingerprint_inputs(folder.path, windows)  # before they are read: a window may land meanwhile
         has_new = fold.add_new(saved.save_progress, listed=listed)
         begun_s = time.monotonic()
-        is_due = begun_s - saved_s >= max(SAVE_EVERY_S, REST * took_s)
-        if has_new or (inputs != seen and (is_due or not is_live)):
+        is_due = begun_s - saved_s >= max(0.0 if has_new else SAVE_EVERY_S, REST * took_s)
+        if (has_new or inputs != seen) and (is_due or not is_live):
             diagnosis = fold.diagnose()
             saved.save(diagnosis, inputs)
             seen, saved_s = inputs, time.monotonic()

@@ -24,7 +24,7 @@ from pipeline_lab.runs.store import check_is_one, name_of
 from pipeline_lab.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
 
 NAME = "overview"

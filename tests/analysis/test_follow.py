@@ -16,6 +16,11 @@ from pipeline_lab.runs.record import RunState
 from tests.support.recorded_run import set_state, write_run, write_window
 
 
+@pytest.fixture(autouse=True)
+def _restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow_module, "REST", 0)
+
+
 def steps_saved(saved: SavedDiagnosis) -> int:
     found = saved.load_latest()
     assert found is not None
@@ -66,6 +71,34 @@ def test_a_window_that_lands_while_the_one_before_is_read_is_not_left_out(
     follow(folder, saved, lambda _: None)
     assert steps_saved(saved) == 6
     assert saved.is_fresh
+
+
+def test_windows_that_land_while_it_rests_are_read_at_once_and_diagnosed_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(follow_module, "REST", 1e9)
+    folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
+    saved = SavedDiagnosis(folder.path)
+    diagnosed: list[int] = []
+    diagnose = follow_module.RunFold.diagnose
+    monkeypatch.setattr(
+        follow_module.RunFold, "diagnose", lambda fold: diagnosed.append(fold.captures) or diagnose(fold)
+    )
+    looks = 0
+
+    def between_looks(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks < 3:
+            write_window(folder, looks)
+        else:
+            set_state(folder, RunState.DONE)
+
+    follow(folder, saved, between_looks)
+    assert diagnosed == [1, 3]
+    assert steps_saved(saved) == 9
+    assert saved.is_fresh
+    assert saved.progress is None
 
 
 def test_a_working_run_has_a_timeline_that_is_made_anew_when_its_captures_have_doubled(tmp_path: Path):

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.declaring.declaration import JobView
 from pipeline_lab.analysis.diagnosis.conclusion import conclude, describe, measure_job, without_job
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_paths
 from pipeline_lab.analysis.diagnosis.later_epochs import measure_later
 from pipeline_lab.analysis.diagnosis.merging import FoldMemory, place_on_axis
-from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor, TraceParts, analyze_files, in_turn, read_stored
+from pipeline_lab.analysis.diagnosis.trace_parts import TraceParts, analyze_files, read_stored
 from pipeline_lab.analysis.machine.job_load import other_cpu_percent
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError, Unavailable

@@ -28,12 +28,12 @@ from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import samples_folder
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 54
+ANALYSIS_VERSION = 55
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"
@@ -268,7 +268,7 @@ def diagnose_saved(
     if found is not None:
         return found
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads the reader's compiled code
-    from pipeline_lab.analysis.diagnosis.trace_parts import in_turn
+    from pipeline_lab.analysis.diagnosis.executors import in_turn
 
     inputs = fingerprint_inputs(path) if path.exists() else ""
     with while_reading(path.name):

@@ -4,14 +4,15 @@ Which analyses there are, and what each needs, is declared by them; see `declara
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, PerTrace, TraceView, attempt
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress
 from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.results import analyses
@@ -24,8 +25,6 @@ from pipeline_lab.trace.parallel import beside
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 AnyResults = dict[str, Any]
 """Results, or why they are missing, by their names in ``Results``."""
 
@@ -169,18 +168,6 @@ def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable
     if activity.has_devices or activity.is_unfinished or isinstance(allocators, Unavailable):
         return False
     return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
-
-
-class TraceExecutor(Protocol):
-    """Does a task for every item and yields the item's place with its result, in whatever order they end."""
-
-    def __call__(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]: ...
-
-
-def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-    """Do the tasks here, one after another: one trace in memory at a time."""
-    for place, item in enumerate(items):
-        yield place, task(item)
 
 
 def analyze_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lab.analysis.diagnosis.executors import on_all_cores_if_many
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.output import messages, print_json, reading, results, write_html
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 
@@ -28,7 +29,11 @@ def analyze(
     html: HtmlOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Number of traces to read in parallel, one process each.", min=1, show_default="1"),
+        typer.Option(
+            help="Number of traces to read in parallel, one process each.",
+            min=1,
+            show_default="1; from 400 traces on, one per core",
+        ),
     ] = None,
     ray: Annotated[
         str | None,
@@ -67,7 +72,9 @@ def _spread(workers: int | None, ray: str | None, store: Path | None) -> "TraceE
     """Return who reads the traces: None for this process."""
     if workers is not None and ray is not None:
         raise OptionsError("--workers uses processes of this machine and --ray a cluster; choose one.")
-    if ray is None and (workers or 1) == 1:
+    if workers is None and ray is None:
+        return on_all_cores_if_many
+    if workers == 1:
         return None
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.executors.local import spread_over

@@ -18,13 +18,6 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.version import __version__
 
-MOST_ATTEMPTS = 3
-"""A task that is lost this often is assumed to be the cause."""
-LOST = (
-    "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
-    "each. Do fewer at a time."
-)
-
 
 class SearchStoppedError(PipelineLabError):
     """The search was asked to stop; what it found so far is kept."""
@@ -82,7 +75,7 @@ class Executor(Protocol):
     """Measures runs and races. All arms of a race stay on one machine; a machine measures one trial at a time.
 
     Those that there are also do tasks that need no machine to themselves: ``spread``, as
-    :class:`pipeline_lab.analysis.diagnosis.trace_parts.TraceExecutor` has it.
+    :class:`pipeline_lab.analysis.diagnosis.executors.TraceExecutor` has it.
     """
 
     @property

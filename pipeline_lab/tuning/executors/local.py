@@ -3,27 +3,20 @@
 What fits into a function call, such as reading a trace, is spread over processes instead.
 """
 
-import contextlib
-import multiprocessing
 import platform
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from pipeline_lab.errors import OptionsError, RunFailedError, StoreError
+from pipeline_lab.analysis.diagnosis.processes import spread_over_processes
+from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import cancel, launch
 from pipeline_lab.runs.machine.limits import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.trace.parallel import keep_to_one_core
 from pipeline_lab.tuning.executors.executor import (
-    LOST,
-    MOST_ATTEMPTS,
     Finished,
     SearchStoppedError,
     Trial,
@@ -35,59 +28,12 @@ from pipeline_lab.tuning.executors.executor import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.trace_parts import TraceExecutor
+    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def spread_over_processes(
-    task: Callable[[Item], Result], items: Sequence[Item], workers: int
-) -> Iterator[tuple[int, Result]]:
-    """Do a task for every item, a number at a time; yield each item's place with its result as they end.
-
-    A process that is lost breaks the pool that it is in, so what was under way there is done again in a new one.
-
-    Raises:
-        RunFailedError: A task was lost three times.
-    """
-    waiting, times_lost = deque(enumerate(items)), Counter[int]()
-    while waiting:
-        at_once = max(1, min(workers, len(waiting)))
-        with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), keep_to_one_core) as pool:
-            lost = yield from _answers(pool, task, waiting, at_once)
-        waiting.extendleft(lost)
-        times_lost.update(place for place, _ in lost)
-        if any(times_lost[place] >= MOST_ATTEMPTS for place, _ in lost):
-            raise RunFailedError(LOST.format(times=MOST_ATTEMPTS))
-
-
-def _answers(
-    pool: ProcessPoolExecutor, task: Callable[[Item], Result], waiting: deque[tuple[int, Item]], at_once: int
-) -> Generator[tuple[int, Result], None, list[tuple[int, Item]]]:
-    """Yield what comes back, until all has, or the pool is broken; return what was in progress.
-
-    No more is handed over than there are processes, for a broken pool does not say what had begun.
-    """
-    lost: list[tuple[int, Item]] = []
-    running: dict[Future[Result], tuple[int, Item]] = {}
-    while True:
-        with contextlib.suppress(BrokenProcessPool):  # what is under way says so too
-            while waiting and len(running) < at_once:
-                running[pool.submit(task, waiting[0][1])] = waiting[0]
-                waiting.popleft()
-        if not running:
-            return lost
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            place, item = running.pop(future)
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                lost.append((place, item))
-            else:
-                yield place, result
 
 
 POLL_S = 0.25

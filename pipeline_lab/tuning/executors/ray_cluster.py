@@ -9,13 +9,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from pipeline_lab.analysis.diagnosis.processes import LOST, MOST_ATTEMPTS
 from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import (
-    LOST,
-    MOST_ATTEMPTS,
     Finished,
     SearchStoppedError,
     Trial,

@@ -1,8 +1,10 @@
 """A run that records many windows: each new one is added to what was made of the others, with the same result."""
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +12,12 @@ import pytest
 
 from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.diagnosis import trace_parts
+from pipeline_lab.analysis.diagnosis import executors, processes, trace_parts
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.trace_parts import TraceParts
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps, merge_steps
+from pipeline_lab.runs.machine import limits
 from pipeline_lab.trace.parallel import beside
 from tests.support.long_run import LongRun
 
@@ -71,6 +74,26 @@ def test_a_run_followed_window_by_window_gives_what_it_gives_at_once(
 @pytest.mark.slow
 def test_a_new_window_leaves_the_others_as_they_are(followed: tuple[LongRun, Diagnosis, list[int]]) -> None:
     assert followed[2] == [1] * WINDOWS
+
+
+@pytest.mark.slow
+def test_very_many_windows_are_read_on_all_cores_with_the_same_result(
+    followed: tuple[LongRun, Diagnosis, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, found, _ = followed
+    monkeypatch.setattr(executors, "MANY", 2)
+    monkeypatch.setattr(limits, "usable_cores", lambda: 2.0)
+    monkeypatch.setattr(processes, "LEAST_SHARES", 1)  # shares of seven windows
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))  # nothing for new processes to load
+    monkeypatch.setattr(trace_parts, "analyze_trace", _never_here)
+    at_once = RunFold(run.folder)
+    at_once.add_new(spread=executors.on_all_cores_if_many)
+    assert same(at_once.diagnose().steps, found.steps)
+    assert at_once.diagnose().to_json() == found.to_json()
+
+
+def _never_here(_: object) -> TraceParts:
+    raise AssertionError("a trace was analyzed in this process")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.trace_parts import in_turn
+from pipeline_lab.analysis.diagnosis.executors import in_turn
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.store import RunStore
