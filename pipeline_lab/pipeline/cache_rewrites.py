@@ -73,9 +73,9 @@ def find_snapshot(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
-    """Shuffles inside of a library's function, or of file names: a cache keeps the order of the first epoch."""
+    """Where all that is worth keeping comes after a shuffle, a cache keeps the order of the first epoch."""
     place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
-    if place is not None:
+    if place is not None and not any(find_cache_before_shuffle(chain)):
         also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
         yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
 

@@ -18,7 +18,7 @@ OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 
 
 class Doubt(Enum):
-    """What may make the elements of a call others in each epoch: file names or a library's examples that are shuffled, or Python."""
+    """What may make the elements of a call others in each epoch: a shuffle, whose order a cache would keep, or Python."""
 
     ORDER = "order"
     PYTHON = "python"
@@ -77,7 +77,7 @@ class Chain:
             is_known = each.is_understood or (not each.is_direct and each.method in _OF_ITS_INPUT)
             if not is_known or each.method in _MIXED or any(op not in OF_PYTHON for op in each.stateful):
                 return None
-            if each.is_direct and each.method in ("shuffle", "repeat"):  # a cache belongs before them
+            if each.is_direct and each.method == "repeat":  # a cache belongs before it
                 return None
             if each.method == "shuffle" or (each.method == "list_files" and each.arguments.get("shuffle") is not False):
                 found.add(Doubt.ORDER)

@@ -98,6 +98,11 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("cache-before-shuffle", ".range(8).shuffle(4).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
         ("cache-before-shuffle", ".range(8).shuffle(4).map(f)", {"map": {"python": (READS,)}}),
         ("cache-before-shuffle", ".range(8).shuffle(4).map(f).take(2)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).map(f).batch(2)", {}),
+        ("cache-shuffled", ".range(8).map(f).shuffle(4).batch(2).map(g)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).batch(2)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).repeat().batch(2).map(f)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).batch(2).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
         ("cache-before-shuffle", ".range(8).map(f).shuffle(4).map(f)", {}),
         ("cache-before-shuffle", ".from_generator(g).shuffle(4).map(f)", {}),
         ("snapshot", ".range(8).map(f).snapshot(p)", {"map": {"stateful": ("RandomUniform",)}}),
@@ -125,6 +130,16 @@ def _random(call: DatasetCall) -> DatasetCall:
     from dataclasses import replace
 
     return replace(call, stateful=("RandomUniform",))
+
+
+def test_work_after_a_shuffle_that_cannot_move_before_it_is_cached_in_the_order_of_the_first_epoch() -> None:
+    text, recipe = recipe_of(".range(8).shuffle(4).batch(2).map(f)")
+    (change,) = [change for change in find_changes(recipe) if change.rewrite.startswith("cache")]
+    assert change.rewrite == "cache-shuffled"
+    assert change.effect is Effect.ORDER
+    assert "the order and the batches of the first one" in change.also[1]
+    after = edit_sources(recipe, [change], {PATH: text}).texts[PATH]
+    assert after == text.replace(".map(f)", ".map(f).cache()")
 
 
 INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}

@@ -310,12 +310,18 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
 
 
 def choose_class(losses: Losses) -> VerdictClass:
-    """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
+    """Choose the class: the largest of the losses that are large enough for their kind, else the device itself.
+
+    What the pipeline takes by waits and what it takes by competition are one loss to input, which has to be large enough together.
+    """
     large = {
         kind: percent
         for kind, percent in losses.by_class.items()
         if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT)
     }
+    to_input = {kind: losses.by_class.get(kind, 0.0) for kind in _NEEDED_PERCENT}
+    if not large and sum(to_input.values()) >= CONTENTION_PERCENT:
+        return max(to_input, key=to_input.__getitem__)
     return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
 
 

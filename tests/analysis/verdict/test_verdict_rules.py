@@ -207,11 +207,19 @@ def test_one_recorded_worker_that_waits_for_the_others_is_not_bound_by_its_devic
 def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_explains():
     busy = divided(host_compute=98, input_wait=2)
     assert judged(busy, Calibration(30e6, 25e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
-    # a pipeline of 5 ms cannot slow a step by 20
-    assert judged(busy, Calibration(30e6, 5e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
+    # a pipeline of 4 ms cannot slow a step by 20
+    assert judged(busy, Calibration(30e6, 4e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
     # nor is it blamed where others use the machine
     others = judged(busy, Calibration(30e6, 25e6, 50e6), other_cpu_percent=80.0)
     assert others.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_waits_and_competition_are_one_loss_to_input_and_the_larger_part_names_it():
+    # of 50 ms each step waits 2 ms (4 %) and computes 4 ms (8 %) longer than alone: neither is enough by itself
+    verdict = judged(divided(host_compute=96, input_wait=4), Calibration(44e6, 25e6, 50e6))
+    assert verdict.verdict_class is VerdictClass.HOST_CONTENTION
+    assert verdict.lost_percent == pytest.approx(8.0)
+    assert judged(divided(host_compute=96, input_wait=4), Calibration(46e6, 25e6, 50e6)).lost_percent is None
 
 
 def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
