@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from pipeline_lab.analysis.input.live_model import LiveModel
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
+from pipeline_lab.analysis.tf_data.iterator_places import is_upstream, place_above
 from pipeline_lab.analysis.tf_data.tf_data import StageOrigin, TfData
 from pipeline_lab.analysis.tf_data.written_words import ROOTS, say_calls
 from pipeline_lab.errors import Unavailable
@@ -133,7 +134,7 @@ def _place(stages: tuple[PipelineStage, ...]) -> list[_Box]:
             rows[path],
             indent,
             rows.get(consumers[path], len(order)),
-            sum(stage.exposed_ns or 0 for stage in stages if f"{stage.path}::".startswith(f"{path}::")),
+            sum(stage.exposed_ns or 0 for stage in stages if stage.path == path or is_upstream(stage.path, path)),
         )
         for path, indent in order
     ]
@@ -141,9 +142,9 @@ def _place(stages: tuple[PipelineStage, ...]) -> list[_Box]:
 
 def _consumer(path: str, shown: dict[str, int]) -> str:
     """Return the nearest stage downstream that is drawn; empty where that is the training step."""
-    above = path.rpartition("::")[0]
+    above = place_above(path)
     while above and above not in shown:
-        above = above.rpartition("::")[0]
+        above = place_above(above)
     return above
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pipeline_lab.analysis.input.model_nodes import REFILLED
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.tf_data.iterator_places import place_above
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TracedStage
 from pipeline_lab.analysis.tf_data.written_words import name_stage
@@ -73,7 +74,7 @@ def read_stages(results: Diagnosis, recipe: Recipe, pool_threads: int) -> tuple[
 
 def _path_above(stage: PipelineStage, place: Mapping[str, int]) -> str:
     """Return the path of the stage above; the model does not number a zip's inputs, which traces do."""
-    path = stage.path.rpartition("::")[0]
+    path = place_above(stage.path)
     return path if path in place else next((each for each in place if plain_path(each) == path), path)
 
 

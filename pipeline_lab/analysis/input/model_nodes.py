@@ -20,6 +20,8 @@ KNOWN_RATIO = (3, 4)
 """``KNOWN_RATIO`` and ``ASYNC_KNOWN_RATIO``."""
 REFILLED = frozenset({"Shuffle", "ShuffleAndRepeat"})
 """Iterators that take a buffer full at the start of an epoch and hand it on long after what made it is gone."""
+_IN_PART = ("Cache", "Snapshot", "Concatenate")
+"""Parts of the names of iterators that make some of their elements without this input."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,8 @@ def visits_per_batch(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
     From the consumer down, a stage with a fixed ratio asks its input for that many; what an interleave reads comes
     from one of its inputs each; for anything else the elements are counted. Inputs of the same names (of a zip) are one stage,
     which is asked as often as they are many. A stage that is not there all the time (below a cache, in the first epoch alone)
-    counts by the share of batches that were made while it was; what fills a shuffle buffer is soon gone, but made all it hands on.
+    counts by the share of batches that were made while it was; what fills a shuffle buffer is soon gone, and so is what has come
+    to its end, but they made all that is handed on.
 
     Args:
         nodes: The rows.
@@ -191,9 +194,11 @@ def _presence(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
     is_there = np.zeros((len(nodes.paths), samples), np.bool_)
     is_there[nodes.stage, nodes.sample] = True
     seen = np.asarray(is_there @ batches / batches.sum())
-    worked = seen.copy()
+    worked, node_class = seen.copy(), _of_stage(nodes, "node_class")
     for stage, above in enumerate(nodes.parents):
         if above >= 0 and seen[above]:
-            is_buffered = seen[stage] and nodes.paths[above].rpartition(SEPARATOR)[2] in REFILLED
-            worked[stage] = worked[above] * (1.0 if is_buffered else seen[stage] / seen[above])
+            name = nodes.paths[above].rpartition(SEPARATOR)[2]
+            takes_all = node_class[above] in KNOWN_RATIO and not any(each in name for each in _IN_PART)
+            made_all = seen[stage] and (name in REFILLED or takes_all)
+            worked[stage] = worked[above] * (1.0 if made_all else seen[stage] / seen[above])
     return worked

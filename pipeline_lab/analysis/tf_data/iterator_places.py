@@ -2,11 +2,11 @@
 
 An iterator's event is named after its whole way from the root: ``Iterator::Root::Prefetch::ForeverRepeat[1]::BatchV2``.
 The indices tell iterators of one stage apart (epochs, files, slots of a cycle); without them the way is the stage's
-place. Only the inputs of a zip or a concatenation keep theirs: these are datasets of their own.
+place. Only what lies below the inputs of a zip or a concatenation keeps theirs: these are datasets of their own.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -18,6 +18,8 @@ from pipeline_lab.analysis.activity.event_names import REMEMBERED_NAMES, iterato
 NO_STAGE = -1
 
 _INDEX = re.compile(r"\[\d+\]")
+_LAST_INDEX = re.compile(r"\[\d+\]$")
+_BELOW = re.compile(r"(\[\d+\])?::")
 _BRANCHING = ("Zip[", "Concatenate[")
 _INNER = re.compile(r"(\w+)Impl")
 MAX_DEPTH = 200
@@ -117,10 +119,22 @@ def order_places(paths: Iterable[str]) -> tuple[IteratorPlace, ...]:
     return tuple(places)
 
 
-def _way(path: str) -> Iterator[str]:
-    """Yield the path of each place from the root down to this one."""
-    parts = path.split("::")
-    return ("::".join(parts[: depth + 1]) for depth in range(len(parts)))
+def _way(path: str) -> list[str]:
+    """Return the path of each place from the root down to this one."""
+    found = [path]
+    while above := place_above(found[-1]):
+        found.append(above)
+    return found[::-1]
+
+
+def place_above(path: str) -> str:
+    """Return the path of the place that takes this one's elements, ``Zip`` for ``Zip[1]::Map``; empty for a root."""
+    return _LAST_INDEX.sub("", path.rpartition("::")[0])
+
+
+def is_upstream(path: str, of: str) -> bool:
+    """Say whether a place lies below another one, which takes its elements in the end."""
+    return path.startswith(of) and _BELOW.match(path, len(of)) is not None
 
 
 def _numbers(number: dict[str, int], paths: list[str | None]) -> NDArray[np.int32]:

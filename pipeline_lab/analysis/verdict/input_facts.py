@@ -15,6 +15,7 @@ from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path, trace_path
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.tf_data.iterator_places import is_upstream
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import ROOTS, name_stage
@@ -206,7 +207,7 @@ def _refilled(results: Results, share: float) -> Blamed | None:
 
 def _filled_by(stages: Sequence[PipelineStage], path: str) -> tuple[WrittenCall, ...]:
     """Return the calls of the stage upstream of a buffer that works most for it, if that is more than the stages at the buffer do."""
-    upstream = [stage for stage in stages if stage.path.startswith(f"{path}{SEPARATOR}") and stage.written]
+    upstream = [stage for stage in stages if is_upstream(stage.path, path) and stage.written]
     most = max(upstream, key=lambda stage: _time_for_one(stage), default=None)
     return () if most is None or not _time_for_one(most) else most.written
 

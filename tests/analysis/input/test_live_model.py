@@ -117,6 +117,23 @@ def test_what_filled_a_shuffle_buffer_made_all_that_it_hands_on():
     assert stage(model, "Map").work_ns == 2.0 * MS
 
 
+def test_what_came_to_its_end_before_a_sample_made_all_that_was_batched():
+    def sample(batches: int, *still_there: Node) -> list[Node]:
+        return [Node(1, -1, "Root", batches), Node(2, 1, "BatchV2", batches, ratio=4.0), *still_there]
+
+    read = Node(3, 2, "Map", 40, ms=80.0)
+    model = measure((0, sample(0)), (1000, sample(10, read)), (2000, sample(40)))
+    assert (stage(model, "Map").visits_per_batch, stage(model, "Map").work_ns) == (4.0, 8.0 * MS)
+
+
+def test_inputs_that_follow_each_other_share_the_batches():
+    def sample(batches: int, number: int, name: str, count: int) -> list[Node]:
+        return [Node(1, -1, "Root", batches), Node(2, 1, "Concatenate", batches), Node(number, 2, name, count)]
+
+    model = measure((0, sample(0, 3, "Map", 0)), (1000, sample(10, 3, "Map", 10)), (2000, sample(40, 4, "Range", 30)))
+    assert [(found.name, found.visits_per_batch) for found in model.stages[2:]] == [("Map", 0.25), ("Range", 0.75)]
+
+
 def test_buffers_and_parallelism_are_means_over_time_and_their_changes_are_dated():
     def sample(threads: float, held: int) -> list[Node]:
         prefetch = Node(

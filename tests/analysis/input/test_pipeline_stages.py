@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
+from pipeline_lab.analysis.tf_data.iterator_places import place_above
 from pipeline_lab.analysis.tf_data.tf_data import StageOrigin, TfData, TracedStage
 from pipeline_lab.errors import Unavailable
 from tests.support import results
@@ -24,7 +25,7 @@ def trace(*paths: str) -> TfData:
             elements=10,
             self_ns=10 * MS,
             observed_ns=100 * MS,
-            parent=None if "::" not in path else paths.index(path.rpartition("::")[0]),
+            parent=None if "::" not in path else paths.index(place_above(path)),
         )
         for number, path in enumerate(paths)
     ]
@@ -61,5 +62,6 @@ def test_stages_of_another_pipeline_of_the_process_are_left_out() -> None:
 
 def test_inputs_of_a_zip_share_what_the_model_counts_for_all_of_them() -> None:
     live = model(("Root", 1, 0.1), ("Zip", 1, 0.1), ("Map", 2, 3.0))
-    found = joined(trace("Root", "Root::Zip[0]", "Root::Zip[1]", "Root::Zip[0]::Map", "Root::Zip[1]::Map"), live)
+    found = joined(trace("Root", "Root::Zip", "Root::Zip[0]::Map", "Root::Zip[1]::Map"), live)
     assert [found[f"Root::Zip[{at}]::Map"].work_ns for at in (0, 1)] == [3 * MS, 3 * MS]
+    assert found["Root::Zip"].visits_per_batch == 1

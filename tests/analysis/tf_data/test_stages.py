@@ -94,6 +94,8 @@ def test_the_call_that_finds_the_end_of_a_file_hands_nothing_over() -> None:
 def test_inputs_of_a_zip_stay_apart() -> None:
     pipeline = analyzed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
     assert [stage.calls for stage in pipeline.stages if stage.name == "Range"] == [1, 1]
+    (zipped,) = [stage for stage in pipeline.stages if stage.name == "Zip"]
+    assert [stage.path for stage in pipeline.children(zipped.number)] == ["Root::Zip[0]::Range", "Root::Zip[1]::Range"]
 
 
 @pytest.mark.parametrize(
