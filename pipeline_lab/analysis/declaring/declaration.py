@@ -7,6 +7,7 @@ analysis cannot say it raises as a ``TraceIncompleteError``, whose text stands i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -34,7 +35,7 @@ LONGEST = 20
 
 
 class Found:
-    """Results by their names in ``Results``; asking for one that is missing raises why."""
+    """Results by their names in ``Results``; asking for one that is missing raises why, for one that another thread makes waits for it."""
 
     def __init__(self, results: Mapping[str, object]) -> None:
         self._results = results
@@ -46,6 +47,8 @@ class Found:
             TraceIncompleteError: It is missing; the reason is its own.
         """
         found = self._results[name]
+        if isinstance(found, Future):
+            found = found.result()
         if isinstance(found, Unavailable):
             raise TraceIncompleteError(found.reason)
         assert isinstance(found, kind)

@@ -5,6 +5,7 @@ Which analyses there are, and what each needs, is declared by them; see `declara
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -101,17 +102,26 @@ def analyze_trace(trace: Trace) -> TraceParts:
 
     def analyze_others() -> FileReads:
         analyze(name for name in work if name not in ("steps", *_LONG))
+        steps = found["steps"]
         reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
         activity.forget_kinds()
         return reads
 
-    analyze(["steps"])
-    steps = found["steps"]
+    def analyze_steps_and_others(expected: Future[Any]) -> FileReads:
+        try:
+            analyze(["steps"])
+        except BaseException as error:
+            expected.set_exception(error)
+            raise
+        expected.set_result(found["steps"])
+        return analyze_others()
+
     if trace.event_count < WORTH_A_CORE:
-        analyze(_LONG)
+        analyze(("steps", *_LONG))
         reads = analyze_others()
-    else:  # what they share was made for the steps
-        _, reads = beside(partial(analyze, _LONG), analyze_others)
+    else:
+        found["steps"] = expected = Future[Any]()  # what takes long asks for them in the end
+        reads, _ = beside(partial(analyze_steps_and_others, expected), partial(analyze, _LONG))
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 def _analyze(trace: TraceView) -> TfData:
     from pipeline_lab.analysis.tf_data.traced_pipeline import analyze_pipeline  # loads compiled code
 
-    steps = attempt(lambda: trace.found.need(Steps, "steps"))
-    return analyze_pipeline(trace.activity, None if isinstance(steps, Unavailable) else steps)
+    def find_steps() -> Steps | None:
+        steps = attempt(lambda: trace.found.need(Steps, "steps"))
+        return None if isinstance(steps, Unavailable) else steps
+
+    return analyze_pipeline(trace.activity, find_steps)
 
 
 def _merge(parts: Sequence[TfData]) -> TfData:

@@ -233,12 +233,13 @@ NEVER_WAITED = Unavailable(
 )
 
 
-def analyze_pipeline(activity: Activity, steps: Steps | None) -> TfData:
+def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None]) -> TfData:
     """Read the pipeline of one trace.
 
     Args:
         activity: The trace.
-        steps: Its own steps, not yet placed on a common axis; None if it has none.
+        find_steps: Returns its own steps, not yet placed on a common axis, None if it has none; asked late, since another thread
+            may be finding them.
 
     Raises:
         TraceIncompleteError: The trace has no tf.data events.
@@ -248,6 +249,7 @@ def analyze_pipeline(activity: Activity, steps: Steps | None) -> TfData:
     functions = find_functions(threads)
     links = find_links(threads, functions, activity.waits.moments)
     types = find_types(threads, activity.host.names)
+    steps = find_steps()
     spans = None if steps is None else tables.intervals(steps.table)
     path = follow_waits(threads, functions, links, types, activity.busy, spans)
     start, end = activity.extent

@@ -22,7 +22,7 @@ def call(path: str, start: float, duration: float, **stats: Any) -> Event:
 
 
 def analyzed(*lines: LineSpec, **kwargs: Any) -> TfData:
-    return tf_data.analyze_pipeline(Activity(built(*lines, **kwargs)), None)
+    return tf_data.analyze_pipeline(Activity(built(*lines, **kwargs)), lambda: None)
 
 
 def built(*lines: LineSpec, **kwargs: Any) -> Trace:

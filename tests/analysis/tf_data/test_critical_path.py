@@ -102,7 +102,7 @@ def test_a_batch_of_many_calls_waits_for_whatever_call_frees_a_slot_next() -> No
 
 def test_only_what_leaves_the_device_idle_is_exposed() -> None:
     traced = trace(host(*serial_map()), gpu(kernels((0, 60))))
-    path = tf_data.analyze_pipeline(Activity(traced), None).critical_path
+    path = tf_data.analyze_pipeline(Activity(traced), lambda: None).critical_path
     assert isinstance(path, CriticalPath)
     assert (path.wait_ns, path.exposed_ns) == (100_000, 40_000)
     assert max(path.shares, key=lambda share: share.exposed_ns).what == "DecodeJpeg"  # from 60 to 85
@@ -113,7 +113,7 @@ def test_waits_are_clipped_to_the_steps() -> None:
     train = line("trainer", ("train", 50, 100, {"step_num": 0, "_r": 1}), ("train", 150, 100, {"step_num": 1, "_r": 1}))
     activity = Activity(built(train, *serial_map()))
     found = recorded_steps.find_steps(activity)
-    path = tf_data.analyze_pipeline(activity, found).critical_path
+    path = tf_data.analyze_pipeline(activity, lambda: found).critical_path
     assert isinstance(path, CriticalPath)
     assert path.wait_ns == input_stalls.find_stalls(activity, found).wait_ns
 
@@ -165,6 +165,6 @@ def test_shares_add_up_to_the_waits_whatever_was_recorded(threads: list[list[tup
     lines = [scattered(POOL if number == 2 else f"thread {number}", events) for number, events in enumerate(threads)]
     activity = Activity(built(line("python", call("", 0, 100)), *lines))
     waits = activity.waits.moments
-    path = tf_data.analyze_pipeline(activity, None).critical_path
+    path = tf_data.analyze_pipeline(activity, lambda: None).critical_path
     total_ns = 0 if isinstance(path, Unavailable) else sum(share.wait_ns for share in path.shares)
     assert total_ns == (waits[:, 1] - waits[:, 0]).sum()

@@ -131,7 +131,7 @@ def test_buffers_over_time_and_busy_threads() -> None:
 
 
 def test_two_traces_add_up() -> None:
-    parts = [tf_data.analyze_pipeline(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
+    parts = [tf_data.analyze_pipeline(Activity(built(*serial_map(at))), lambda: None) for at in (0, 1000)]
     both = tf_data.merge_pipelines(parts)
     assert stage(both, "Map").self_ns == 2 * stage(parts[0], "Map").self_ns
     assert stage(both, "Map").operations == (StageOperation("DecodeJpeg", 2, 60_000),)
@@ -161,7 +161,7 @@ def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
                 )
             )
         ),
-        None,
+        lambda: None,
     )  # fmt: skip
     assert [stage.path for stage in pipeline.stages] == [
         "Root", "Root::Generator", "Root::Generator::Root", "Root::Generator::Root::Batch"
