@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
-from pipeline_lab.analysis.diagnosis.executors import on_all_cores_if_many
+from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 from pipeline_lab.analysis.diagnosis.inputs import WindowList
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved, fingerprint_inputs
 from pipeline_lab.analysis.timeline.build import build_index
@@ -64,7 +64,7 @@ def measure(folder: Path, windows: int) -> Iterator[str]:
     run = LongRun(folder / f"run-{windows}")
     run.grow(windows)
     path = run.folder.path
-    wall_s, cpu_s = timed(lambda: diagnose_saved(path, spread=on_all_cores_if_many))
+    wall_s, cpu_s = timed(lambda: diagnose_saved(path, spread=processes_if_many()))
     yield f"{wall_s:.1f}"
     yield f"{cpu_s:.1f}"
     yield f"{1000 * cpu_s / windows:.1f}"

@@ -59,16 +59,18 @@ def _limit_memory() -> None:
 
 
 SHARE_OF_MEMORY = 0.8
+MOST_PROCESSES = 2
+"""The app analyzes several runs at a time, beside whatever is measured."""
 
 
 def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     if path.exists() and saved.is_fresh:
         return
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-    from pipeline_lab.analysis.diagnosis.executors import on_all_cores_if_many
+    from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 
     inputs = fingerprint_inputs(path)
-    saved.save(diagnose(path, progress=saved.save_progress, spread=on_all_cores_if_many), inputs)
+    saved.save(diagnose(path, progress=saved.save_progress, spread=processes_if_many(MOST_PROCESSES)), inputs)
     saved.end_progress()
 
 

@@ -33,15 +33,22 @@ def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job], events: int
     waiting = list(jobs)
     if events < WORTH_THREADS:
         return list(map(work, waiting))
-    cores = _cores()
-    if cores == 1 or len(waiting) < 2 or threading.current_thread().name.startswith(_THREAD_NAME):
+    if len(waiting) < 2 or not has_other_core():
         return list(map(work, waiting))
-    return list(_pool(cores, os.getpid()).map(work, waiting))
+    return list(_pool(_cores(), os.getpid()).map(work, waiting))
+
+
+def has_other_core() -> bool:
+    """Say whether there is a core besides that of this thread, which others like it do not keep busy."""
+    return _cores() > 1 and not threading.current_thread().name.startswith(_THREAD_NAME)
 
 
 def beside(work: Callable[[], Result], other: Callable[[], Other]) -> tuple[Result, Other]:
-    """Do two things at once, the second of them on another core; what the first does on all cores gets the free ones."""
-    if _cores() == 1 or threading.current_thread().name.startswith(_THREAD_NAME):
+    """Do two things at once, the second of them on another core; what the first does on all cores gets the free ones.
+
+    The first may wait for what the second makes, where :func:`has_other_core`.
+    """
+    if not has_other_core():
         return work(), other()
     begun = _pool(_cores(), os.getpid()).submit(other)
     done = work()

@@ -35,7 +35,7 @@ LONGEST = 20
 
 
 class Found:
-    """Results by their names in ``Results``; asking for one that is missing raises why, for one that another thread makes waits for it."""
+    """Results by their names in ``Results``. Asking for one that is missing raises why; one that another thread makes is waited for."""
 
     def __init__(self, results: Mapping[str, object]) -> None:
         self._results = results

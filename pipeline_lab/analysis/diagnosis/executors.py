@@ -6,8 +6,10 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MANY = 400
-"""Traces from which on processes are begun by themselves: each takes a second to start, a short window some 15 ms to analyze."""
+MANY, LEAST_EACH = 400, 200
+"""Traces from which on processes are begun unasked, and for each: one takes a second to start, a short window some 15 ms to analyze."""
+SMALL_BYTES = 4 << 20
+"""Larger traces are read one after another unless somebody asks for more: each takes both cores, and the memory of several small ones."""
 
 
 class TraceExecutor(Protocol):
@@ -22,12 +24,22 @@ def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[t
         yield place, task(item)
 
 
-def on_all_cores_if_many(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-    """Do the tasks here, or where there are :data:`MANY`, on every core, which only a program with a guarded ``__main__`` can."""
-    if len(items) < MANY:
-        return in_turn(task, items)
-    from pipeline_lab.analysis.diagnosis.processes import spread_over_processes
-    from pipeline_lab.runs.machine.limits import usable_cores
+def processes_if_many(most: int | None = None) -> TraceExecutor:
+    """Return who does the tasks here, or where there are :data:`MANY` of small traces, in processes.
 
-    workers = int(usable_cores())
-    return in_turn(task, items) if workers < 2 else spread_over_processes(task, items, workers)
+    A program that does this needs a file as ``__main__``, which starts nothing when it is imported.
+
+    Args:
+        most: Processes at the same time; None for one on each core.
+    """
+
+    def spread(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        if len(items) < MANY or any(getattr(item, "size_bytes", 0) > SMALL_BYTES for item in items):
+            return in_turn(task, items)
+        from pipeline_lab.analysis.diagnosis.processes import spread_over_processes
+        from pipeline_lab.runs.machine.limits import usable_cores
+
+        workers = min(int(usable_cores()), len(items) // LEAST_EACH, most or len(items))
+        return in_turn(task, items) if workers < 2 else spread_over_processes(task, items, workers)
+
+    return spread

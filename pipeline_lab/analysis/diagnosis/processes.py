@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -10,6 +11,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from pipeline_lab.errors import RunFailedError
+from pipeline_lab.runs.launch.runtime import die_with
 from pipeline_lab.trace.parallel import keep_to_one_core
 
 Item = TypeVar("Item")
@@ -21,7 +23,7 @@ MOST_ATTEMPTS = 3
 """A task that is lost this often is assumed to be the cause."""
 LOST = (
     "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
-    "each. Do fewer at a time."
+    'each. Do fewer at a time. (From a script of your own, call this below `if __name__ == "__main__":`.)'
 )
 MOST_AT_A_TIME = 20
 LEAST_SHARES = 8
@@ -43,12 +45,17 @@ def spread_over_processes(
     times_lost = Counter[int]()
     while waiting:
         at_once = max(1, min(workers, len(waiting)))
-        with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), keep_to_one_core) as pool:
+        with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), _begin, (os.getpid(),)) as pool:
             lost = yield from _answers(pool, partial(_do_all, task), waiting, at_once)
         waiting.extendleft(lost)
         times_lost.update(place for place, _ in lost)
         if any(times_lost[place] >= MOST_ATTEMPTS for place, _ in lost):
             raise RunFailedError(LOST.format(times=MOST_ATTEMPTS))
+
+
+def _begin(parent: int) -> None:
+    die_with(parent)
+    keep_to_one_core()
 
 
 def _do_all(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -22,7 +22,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
-from pipeline_lab.trace.parallel import beside
+from pipeline_lab.trace.parallel import beside, has_other_core
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
 
@@ -116,12 +116,12 @@ def analyze_trace(trace: Trace) -> TraceParts:
         expected.set_result(found["steps"])
         return analyze_others()
 
-    if trace.event_count < WORTH_A_CORE:
+    if trace.event_count < WORTH_A_CORE or not has_other_core():
         analyze(("steps", *_LONG))
         reads = analyze_others()
     else:
         found["steps"] = expected = Future[Any]()  # what takes long asks for them in the end
-        reads, _ = beside(partial(analyze_steps_and_others, expected), partial(analyze, _LONG))
+        _, reads = beside(partial(analyze, _LONG), partial(analyze_steps_and_others, expected))
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.analysis.diagnosis.executors import on_all_cores_if_many
+from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.output import messages, print_json, reading, results, write_html
 from pipeline_lab.errors import OptionsError
@@ -32,7 +32,7 @@ def analyze(
         typer.Option(
             help="Number of traces to read in parallel, one process each.",
             min=1,
-            show_default="1; from 400 traces on, one per core",
+            show_default="1; from 400 small traces on, one per core",
         ),
     ] = None,
     ray: Annotated[
@@ -73,7 +73,7 @@ def _spread(workers: int | None, ray: str | None, store: Path | None) -> "TraceE
     if workers is not None and ray is not None:
         raise OptionsError("--workers uses processes of this machine and --ray a cluster; choose one.")
     if workers is None and ray is None:
-        return on_all_cores_if_many
+        return processes_if_many()
     if workers == 1:
         return None
     from pipeline_lab.runs.store import open_store

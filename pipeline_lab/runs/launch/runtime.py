@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -88,13 +89,18 @@ def die_with_parent() -> Callable[[], None]:
 
     The kernel binds it to the thread that starts the child: call from the main thread. Does nothing except on Linux.
     """
-    parent = os.getpid()
     library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    return partial(die_with, os.getpid(), library)
 
-    def tie() -> None:
-        if library is not None:
-            library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
-    return tie
+def die_with(parent: int, library: ctypes.CDLL | None = None) -> None:
+    """Let this process be killed when its parent ends, or end it where the parent has ended already.
+
+    Args:
+        parent: Process id.
+        library: The C library, where a process that was just forked should not have to load it.
+    """
+    if sys.platform == "linux":
+        (library or ctypes.CDLL(None, use_errno=True)).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -76,7 +76,7 @@ class LocalExecutor:
             watch.ended(trial, _finish(folder, watch.should_stop))
 
     def spread(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Do a task for every item, one on each core at a time; a task lost with its process is repeated.
+        """Do a task for every item, some on each core at a time; those lost with their process are repeated.
 
         Raises:
             RunFailedError: One was lost again and again.

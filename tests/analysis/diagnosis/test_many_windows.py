@@ -16,8 +16,10 @@ from pipeline_lab.analysis.diagnosis import executors, processes, trace_parts
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.trace_parts import TraceParts
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps import recorded_steps
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps, merge_steps
 from pipeline_lab.runs.machine import limits
+from pipeline_lab.trace import parallel
 from pipeline_lab.trace.parallel import beside
 from tests.support.long_run import LongRun
 
@@ -82,12 +84,13 @@ def test_very_many_windows_are_read_on_all_cores_with_the_same_result(
 ) -> None:
     run, found, _ = followed
     monkeypatch.setattr(executors, "MANY", 2)
+    monkeypatch.setattr(executors, "LEAST_EACH", 1)
     monkeypatch.setattr(limits, "usable_cores", lambda: 2.0)
     monkeypatch.setattr(processes, "LEAST_SHARES", 1)  # shares of seven windows
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))  # nothing for new processes to load
     monkeypatch.setattr(trace_parts, "analyze_trace", _never_here)
     at_once = RunFold(run.folder)
-    at_once.add_new(spread=executors.on_all_cores_if_many)
+    at_once.add_new(spread=executors.processes_if_many())
     assert same(at_once.diagnose().steps, found.steps)
     assert at_once.diagnose().to_json() == found.to_json()
 
@@ -144,6 +147,23 @@ def test_the_rule_of_most_steps_stands_for_all() -> None:
     host, device = StepRule.HOST_SPAN, StepRule.DEVICE_WORK
     assert merge_steps([steps(3, host), steps(2, device), steps(2, device)]).rule is device
     assert merge_steps([steps(3, host), steps(1, device), steps(2, device)]).rule is host
+
+
+def test_an_error_while_steps_are_found_beside_the_pipeline_is_raised_and_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = LongRun(tmp_path / "long")
+    run.grow(1)
+    run.close()
+    monkeypatch.setattr(trace_parts, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(parallel, "_cores", lambda: 2)
+    monkeypatch.setattr(recorded_steps, "find_steps", _fail)
+    with pytest.raises(ZeroDivisionError):
+        RunFold(run.folder).add_new()
+
+
+def _fail(_: object) -> Steps:
+    raise ZeroDivisionError
 
 
 def test_analyses_of_a_large_trace_run_beside_each_other_with_the_same_result(
