@@ -16,7 +16,7 @@ LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0
 """Between windows only the job's own tables grow; they are taken along this often."""
 REST = 9
-"""It rests n times as long as the last diagnosis took, which grows with the job: a tenth of a core does for any length."""
+"""It rests n times as long as the processor was busy with the last diagnosis, which takes longer the longer the job is."""
 GROWTH = 2
 """The timeline of a working run is rebuilt once there are n times as many captures, so that none is read often."""
 
@@ -34,19 +34,20 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
         OSError: The diagnosis cannot be saved.
     """
     fold, windows = RunFold(folder), WindowList(folder)
-    seen, saved_s, took_s, drawn = "", 0.0, 0.0, 0
+    seen, saved_s, took_s, drawn, is_awaited = "", 0.0, 0.0, 0, False
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
         listed = windows.look(everywhere=not is_live)
         inputs = fingerprint_inputs(folder.path, windows)  # before they are read: a window may land meanwhile
         has_new = fold.add_new(saved.save_progress, listed=listed)
-        begun_s = time.monotonic()
-        is_due = begun_s - saved_s >= max(0.0 if has_new else SAVE_EVERY_S, REST * took_s)
-        if (has_new or inputs != seen) and (is_due or not is_live):
+        is_awaited |= has_new
+        is_due = time.monotonic() - saved_s >= max(0.0 if is_awaited else SAVE_EVERY_S, REST * took_s)
+        if (is_awaited or inputs != seen) and (is_due or not is_live):
+            begun_s = time.process_time()
             diagnosis = fold.diagnose()
             saved.save(diagnosis, inputs)
-            seen, saved_s = inputs, time.monotonic()
-            took_s = saved_s - begun_s
+            seen, saved_s, is_awaited = inputs, time.monotonic(), False
+            took_s = time.process_time() - begun_s
             if is_live and fold.captures and fold.captures >= GROWTH * drawn:
                 saved.save_timeline(partial(build_index, folder.path, diagnosis), inputs)
                 drawn = fold.captures
