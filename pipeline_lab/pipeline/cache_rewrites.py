@@ -11,6 +11,8 @@ SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_de
 """Calls at the end of a chain that hand the same elements on."""
 _CUTTING = frozenset({"cache", "snapshot", "take", "take_while"})
 """Calls that keep elements already, or after which a cache would never be complete."""
+_LEAVING_OUT = frozenset({"take", "take_while", "skip", "shard"})
+"""Calls after which a shuffled epoch holds other examples than the next one."""
 _WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
 """Calls whose work a cache saves."""
 
@@ -74,10 +76,26 @@ def find_snapshot(chain: Chain) -> Iterator[RewritePlace]:
 
 def find_cache_shuffled(chain: Chain) -> Iterator[RewritePlace]:
     """Where all that is worth keeping comes after a shuffle, a cache keeps the order of the first epoch."""
-    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.ORDER}))
-    if place is not None and not any(find_cache_before_shuffle(chain)):
+    if _cache_place(chain) is not None or any(find_cache_before_shuffle(chain)):
+        return
+    place = _cache_place(chain, frozenset({Doubt.ORDER})) or _place_after_own_shuffle(chain)
+    if place is not None:
         also = "Every epoch then has the order and the batches of the first one; shuffle() after the cache mixes them again."
         yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+
+
+def _place_after_own_shuffle(chain: Chain) -> DatasetCall | None:
+    """Return the last call that a cache may follow after the script's first shuffle, and before another one."""
+    for place in _cache_places(chain, frozenset({Doubt.OWN_SHUFFLE})):
+        above = chain.calls[: chain.calls.index(place) + 1]
+        shuffles = [index for index, call in enumerate(above) if call.method == "shuffle"]
+        if len(shuffles) != 1:
+            continue
+        since = above[shuffles[0] + 1 :]
+        leaves_out = any(call.method in _LEAVING_OUT or call.arguments.get("drop_remainder") for call in since)
+        if not leaves_out and any(call.method in _WORTH_KEEPING for call in since):
+            return place
+    return None
 
 
 def find_cache_python(chain: Chain) -> Iterator[RewritePlace]:

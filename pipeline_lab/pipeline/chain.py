@@ -18,9 +18,13 @@ OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 
 
 class Doubt(Enum):
-    """What may make the elements of a call others in each epoch: a shuffle, whose order a cache would keep, or Python."""
+    """What may make the elements of a call others in each epoch.
+
+    A shuffle of file names or inside of a library's function, or one of the user's, whose order a cache would keep; or Python.
+    """
 
     ORDER = "order"
+    OWN_SHUFFLE = "own shuffle"
     PYTHON = "python"
 
 
@@ -79,7 +83,11 @@ class Chain:
                 return None
             if each.is_direct and each.method == "repeat":  # a cache belongs before it
                 return None
-            if each.method == "shuffle" or (each.method == "list_files" and each.arguments.get("shuffle") is not False):
+            if each.is_direct and each.method == "shuffle":
+                found.add(Doubt.OWN_SHUFFLE)
+            elif each.method == "shuffle" or (
+                each.method == "list_files" and each.arguments.get("shuffle") is not False
+            ):
                 found.add(Doubt.ORDER)
             if each.python or each.stateful or each.method == "from_generator":
                 found.add(Doubt.PYTHON)

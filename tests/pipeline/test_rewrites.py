@@ -102,6 +102,10 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("cache-shuffled", ".range(8).map(f).shuffle(4).batch(2).map(g)", {}),
         ("cache-shuffled", ".range(8).shuffle(4).batch(2)", {}),
         ("cache-shuffled", ".range(8).shuffle(4).repeat().batch(2).map(f)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).take(4).batch(2).map(f)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).skip(2).batch(2).map(f)", {}),
+        ("cache-shuffled", ".range(8).shuffle(4).batch(3, drop_remainder=True).map(f)", {"batch": {"arguments": {"drop_remainder": True}}}),
+        ("cache-shuffled", ".list_files(p).shuffle(4).batch(2).map(f)", {}),
         ("cache-shuffled", ".range(8).shuffle(4).batch(2).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
         ("cache-before-shuffle", ".range(8).map(f).shuffle(4).map(f)", {}),
         ("cache-before-shuffle", ".from_generator(g).shuffle(4).map(f)", {}),
@@ -140,6 +144,19 @@ def test_work_after_a_shuffle_that_cannot_move_before_it_is_cached_in_the_order_
     assert "the order and the batches of the first one" in change.also[1]
     after = edit_sources(recipe, [change], {PATH: text}).texts[PATH]
     assert after == text.replace(".map(f)", ".map(f).cache()")
+
+
+@pytest.mark.parametrize(
+    ("calls", "after"),
+    [
+        (".range(8).shuffle(4).interleave(f).shuffle(2).map(g).batch(2)", ".interleave(f)"),
+        (".list_files(p).interleave(f).shuffle(4).batch(2)", ".interleave(f)"),
+    ],
+)
+def test_a_cache_stands_before_a_shuffle_that_goes_on_mixing(calls: str, after: str) -> None:
+    text, recipe = recipe_of(calls)
+    (change,) = [change for change in find_changes(recipe) if change.rewrite == "cache-shuffled"]
+    assert edit_sources(recipe, [change], {PATH: text}).texts[PATH] == text.replace(after, f"{after}.cache()")
 
 
 INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}
