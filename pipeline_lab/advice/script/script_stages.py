@@ -1,10 +1,9 @@
 """The pipeline of a watched script as it ran: a tree of stages, what each takes for a batch, and the calls that made it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.input.model_nodes import REFILLED
-from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.iterator_places import place_above
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
@@ -66,16 +65,10 @@ def read_stages(results: Diagnosis, recipe: Recipe, pool_threads: int) -> tuple[
     calls = () if trained is None else tuple(recipe.upstream(trained.call))
     place = {stage.path: index for index, stage in enumerate(found)}
     stages = tuple(
-        _stage(stage, place.get(_path_above(stage, place)), numbers_of(stage.written, calls), pool_threads)
+        _stage(stage, place.get(place_above(stage.path)), numbers_of(stage.written, calls), pool_threads)
         for stage in found
     )
     return _with_all_that_was_buffered(stages)
-
-
-def _path_above(stage: PipelineStage, place: Mapping[str, int]) -> str:
-    """Return the path of the stage above; the model does not number a zip's inputs, which traces do."""
-    path = place_above(stage.path)
-    return path if path in place else next((each for each in place if plain_path(each) == path), path)
 
 
 def _with_all_that_was_buffered(stages: tuple[ScriptStage, ...]) -> tuple[ScriptStage, ...]:

@@ -20,8 +20,8 @@ KNOWN_RATIO = (3, 4)
 """``KNOWN_RATIO`` and ``ASYNC_KNOWN_RATIO``."""
 REFILLED = frozenset({"Shuffle", "ShuffleAndRepeat"})
 """Iterators that take a buffer full at the start of an epoch and hand it on long after what made it is gone."""
-_IN_PART = ("Cache", "Snapshot", "Concatenate")
-"""Parts of the names of iterators that make some of their elements without this input."""
+_KEEPING = ("Cache", "Snapshot")
+"""Words in the names of iterators that ask their input only until they have kept all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +124,9 @@ def visits_per_batch(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
     From the consumer down, a stage with a fixed ratio asks its input for that many; what an interleave reads comes
     from one of its inputs each; for anything else the elements are counted. Inputs of the same names (of a zip) are one stage,
     which is asked as often as they are many. A stage that is not there all the time (below a cache, in the first epoch alone)
-    counts by the share of batches that were made while it was; what fills a shuffle buffer is soon gone, and so is what has come
-    to its end, but they made all that is handed on.
+    counts by the share of batches that were made while it was. What fills a shuffle buffer is soon gone, and so is what has come
+    to its end, but they made all that is handed on, unless another stage was seen in their place: of data that follow each other,
+    or of a validation that takes turns with the training.
 
     Args:
         nodes: The rows.
@@ -185,7 +186,7 @@ def _alike(nodes: NodeRows, stage: int) -> float:
 
 
 def _presence(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
-    """Return the share of batches for which each stage worked, shape (stages,): at whose sample it was there, or a buffer that it filled."""
+    """Return the share of batches for which each stage worked, shape (stages,): see :func:`visits_per_batch`."""
     samples = len(nodes.times_ns)
     consumer = rows & (nodes.stage == 0)
     batches = np.bincount(nodes.sample[consumer], nodes.elements[consumer], minlength=samples)
@@ -194,11 +195,17 @@ def _presence(nodes: NodeRows, rows: NDArray[np.bool_]) -> FloatArray:
     is_there = np.zeros((len(nodes.paths), samples), np.bool_)
     is_there[nodes.stage, nodes.sample] = True
     seen = np.asarray(is_there @ batches / batches.sum())
-    worked, node_class = seen.copy(), _of_stage(nodes, "node_class")
+    worked, node_class, place = seen.copy(), _of_stage(nodes, "node_class"), _of_stage(nodes, "place")
     for stage, above in enumerate(nodes.parents):
         if above >= 0 and seen[above]:
             name = nodes.paths[above].rpartition(SEPARATOR)[2]
-            takes_all = node_class[above] in KNOWN_RATIO and not any(each in name for each in _IN_PART)
-            made_all = seen[stage] and (name in REFILLED or takes_all)
-            worked[stage] = worked[above] * (1.0 if made_all else seen[stage] / seen[above])
+            takes_all = node_class[above] in KNOWN_RATIO and not any(word in name for word in _KEEPING)
+            takes_turns = [
+                other
+                for other, its_above in enumerate(nodes.parents)
+                if its_above == above and place[other] == place[stage]
+            ]
+            seen_any = is_there[takes_turns].any(axis=0) @ batches / batches.sum()
+            of = seen_any if seen_any and (name in REFILLED or takes_all) else seen[above]
+            worked[stage] = worked[above] * min(1.0, seen[stage] / of)
     return worked

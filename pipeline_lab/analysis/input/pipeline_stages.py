@@ -117,13 +117,14 @@ def _outside_of_windows(
     if isinstance(model, Unavailable):
         return
     traced_paths = {plain_path(stage.path) for stage in traced}
-    filling = {plain_path(stage.path) for stage in traced if stage.name in REFILLED}
+    filling = {plain_path(stage.path): stage.path for stage in traced if stage.name in REFILLED}
     calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, model.stages)
     for work in model.stages:
         path = trace_path(work.path)
-        if path not in traced_paths and path.rpartition(SEPARATOR)[0] in filling and work.work_ns:
-            filling.add(path)
-            yield replace(_from_model(work, calls.get(work.path, ())), path=path)
+        above, _, name = path.rpartition(SEPARATOR)
+        if path not in traced_paths and above in filling and work.work_ns:
+            filling[path] = f"{filling[above]}{SEPARATOR}{name}"
+            yield replace(_from_model(work, calls.get(work.path, ())), path=filling[path])
 
 
 def _join(

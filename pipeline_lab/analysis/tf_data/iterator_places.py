@@ -19,6 +19,7 @@ NO_STAGE = -1
 
 _INDEX = re.compile(r"\[\d+\]")
 _LAST_INDEX = re.compile(r"\[\d+\]$")
+_NUMBERED = re.compile(r"\[(\d{1,9})\]::")
 _BELOW = re.compile(r"(\[\d+\])?::")
 _BRANCHING = ("Zip[", "Concatenate[")
 _INNER = re.compile(r"(\w+)Impl")
@@ -94,11 +95,15 @@ def place_of(name: str) -> str | None:
     parts = way.split("::")[:MAX_DEPTH]
     # A cache's inner iterator is named as if it lay beside the cache that calls it.
     parts = [_INNER.sub(r"\1::\g<0>", part) for part in parts]
-    return "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)
+    path = "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)
+    return _LAST_INDEX.sub("", path)
 
 
 def order_places(paths: Iterable[str]) -> tuple[IteratorPlace, ...]:
-    """Return the places of these paths and of everything above them: a stage may wait and never return in a trace."""
+    """Return the places of these paths and of everything above them: a stage may wait and never return in a trace.
+
+    Those below one place come by the number of the input that they lie in, then as they came.
+    """
     below: dict[str, dict[str, None]] = {"": {}}
     for path in paths:
         above = ""
@@ -111,7 +116,7 @@ def order_places(paths: Iterable[str]) -> tuple[IteratorPlace, ...]:
     def add(path: str, parent: int | None) -> None:
         places.append(IteratorPlace(path, parent))
         number = len(places) - 1
-        for child in below[path]:
+        for child in sorted(below[path], key=lambda child: _input_number(child, path)):
             add(child, number)
 
     for root in below[""]:
@@ -125,6 +130,12 @@ def _way(path: str) -> list[str]:
     while above := place_above(found[-1]):
         found.append(above)
     return found[::-1]
+
+
+def _input_number(path: str, above: str) -> int:
+    """Return which input of the place above a place lies in; 0 where inputs have no numbers."""
+    numbered = _NUMBERED.match(path, len(above))
+    return int(numbered[1]) if numbered else 0
 
 
 def place_above(path: str) -> str:

@@ -312,16 +312,16 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
 def choose_class(losses: Losses) -> VerdictClass:
     """Choose the class: the largest of the losses that are large enough for their kind, else the device itself.
 
-    What the pipeline takes by waits and what it takes by competition are one loss to input, which has to be large enough together.
+    Where no loss is, but waits and competition for the processor are together, it is the competition, which is the larger of them.
     """
     large = {
         kind: percent
         for kind, percent in losses.by_class.items()
         if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT)
     }
-    to_input = {kind: losses.by_class.get(kind, 0.0) for kind in _NEEDED_PERCENT}
-    if not large and sum(to_input.values()) >= CONTENTION_PERCENT:
-        return max(to_input, key=to_input.__getitem__)
+    to_input = sum(losses.by_class.get(kind, 0.0) for kind in _NEEDED_PERCENT)
+    if not large and to_input >= CONTENTION_PERCENT:  # less than half of it waits
+        return VerdictClass.HOST_CONTENTION
     return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
 
 

@@ -126,6 +126,19 @@ def test_what_came_to_its_end_before_a_sample_made_all_that_was_batched():
     assert (stage(model, "Map").visits_per_batch, stage(model, "Map").work_ns) == (4.0, 8.0 * MS)
 
 
+def test_a_validation_that_takes_turns_with_the_training_counts_by_its_batches():
+    def train(batches: int, *below: Node) -> list[Node]:
+        return [Node(1, -1, "Root", batches), Node(2, 1, "Prefetch", batches), *below]
+
+    validate = [Node(7, -1, "Root", 20), Node(8, 7, "BatchV2", 20, ratio=4.0), Node(9, 8, "Range", 80)]
+    model = measure(
+        (0, train(0)), (1000, train(10, Node(3, 2, "Map", 10))), (2000, train(80)), (3000, validate), warm_ms=-1.0
+    )
+    shares = {found.path: found.visits_per_batch for found in model.stages}
+    assert shares["Root::Prefetch"] == shares["Root::Prefetch::Map"] == 0.8
+    assert (shares["Root::BatchV2"], shares["Root::BatchV2::Range"]) == (pytest.approx(0.2), pytest.approx(0.8))
+
+
 def test_inputs_that_follow_each_other_share_the_batches():
     def sample(batches: int, number: int, name: str, count: int) -> list[Node]:
         return [Node(1, -1, "Root", batches), Node(2, 1, "Concatenate", batches), Node(number, 2, name, count)]

@@ -55,6 +55,12 @@ def test_what_filled_a_shuffle_buffer_before_the_window_is_a_stage_too() -> None
     assert found["Root::Shuffle::Map"].work_ns == 20 * MS
 
 
+def test_what_filled_a_buffer_below_a_zip_lies_below_that_buffer() -> None:
+    live = model(("Root", 1, 0.1), ("Zip", 1, 0.1), ("Shuffle", 10, 0.1), ("Map", 10, 2.0))
+    found = joined(trace("Root", "Root::Zip", "Root::Zip[0]::Shuffle"), live)
+    assert list(found)[-1] == "Root::Zip[0]::Shuffle::Map"
+
+
 def test_stages_of_another_pipeline_of_the_process_are_left_out() -> None:
     found = joined(trace("Root", "Root::Prefetch"), model(("Root", 1, 0.1), ("Shuffle", 10, 0.1), ("Map", 10, 2.0)))
     assert list(found) == ["Root", "Root::Prefetch"]

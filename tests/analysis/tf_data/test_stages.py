@@ -9,7 +9,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
-from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH, place_of
+from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH, is_upstream, place_above, place_of
 from pipeline_lab.analysis.tf_data.kinds import EventRole, role_of
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOperation, StageOrigin, Tally
 from pipeline_lab.trace.sources import open_traces
@@ -92,7 +92,7 @@ def test_the_call_that_finds_the_end_of_a_file_hands_nothing_over() -> None:
 
 
 def test_inputs_of_a_zip_stay_apart() -> None:
-    pipeline = analyzed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
+    pipeline = analyzed(line("python", call("Zip[1]::Range", 0, 5), call("Zip[0]::Range", 5, 5)))
     assert [stage.calls for stage in pipeline.stages if stage.name == "Range"] == [1, 1]
     (zipped,) = [stage for stage in pipeline.stages if stage.name == "Zip"]
     assert [stage.path for stage in pipeline.children(zipped.number)] == ["Root::Zip[0]::Range", "Root::Zip[1]::Range"]
@@ -167,6 +167,25 @@ def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
         "Root", "Root::Generator", "Root::Generator::Root", "Root::Generator::Root::Batch"
     ]  # fmt: skip
     assert shares(pipeline) == {("Batch", "own work"): 90, ("Generator", "other operations"): 10}
+
+
+@pytest.mark.parametrize(
+    ("path", "above"),
+    [
+        ("Root", ""),
+        ("Root::Map", "Root"),
+        ("Root::Zip[1]::Map", "Root::Zip"),
+        ("Root::Zip[0]::Zip[1]::Map", "Root::Zip[0]::Zip"),
+    ],
+)
+def test_each_place_lies_below_the_one_that_takes_its_elements(path: str, above: str) -> None:
+    assert place_above(path) == above
+    assert is_upstream(path, above) == bool(above)
+    assert not is_upstream(path, path)
+
+
+def test_a_longer_name_is_not_upstream_of_a_shorter_one() -> None:
+    assert not is_upstream("Root::ZipX::Map", "Root::Zip")
 
 
 def test_of_a_chain_of_a_thousand_concatenations_the_deeper_ones_are_one_stage() -> None:

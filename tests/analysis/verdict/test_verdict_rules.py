@@ -214,7 +214,7 @@ def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_expla
     assert others.verdict_class is VerdictClass.DEVICE_BOUND
 
 
-def test_waits_and_competition_are_one_loss_to_input_and_the_larger_part_names_it():
+def test_waits_and_competition_that_are_large_together_make_it_competition():
     # of 50 ms each step waits 2 ms (4 %) and computes 4 ms (8 %) longer than alone: neither is enough by itself
     verdict = judged(divided(host_compute=96, input_wait=4), Calibration(44e6, 25e6, 50e6))
     assert verdict.verdict_class is VerdictClass.HOST_CONTENTION
