@@ -38,11 +38,19 @@ def owner(lab: Lab) -> Iterator[Process]:
 
 def spares(lab: Lab) -> list[psutil.Process]:
     """The supervisors that hold a spare worker."""
-    return [process for process in lab.processes() if "pipeline_lab.runs.launch.spare" in process.cmdline()]
+    return [process for process in lab.processes() if "pipeline_lab.runs.launch.spare" in command_of(process)]
 
 
 def waiting_workers(lab: Lab) -> list[psutil.Process]:
-    return [process for process in lab.processes() if process.cmdline()[-1:] == ["--wait"]]
+    return [process for process in lab.processes() if command_of(process)[-1:] == ["--wait"]]
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Return the command of a process; none of one that is dead and that its parent has not asked about yet."""
+    try:
+        return process.cmdline()
+    except psutil.ZombieProcess:
+        return []
 
 
 def start_spare(lab: Lab, owner: Process) -> None:
