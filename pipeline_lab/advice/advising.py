@@ -6,7 +6,6 @@ Where they are not, and for what no option fixes, each verdict has suggestions i
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from pipeline_lab.analysis.causes import (
     Recommendation,
     VerdictClass,
 )
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
@@ -35,9 +35,6 @@ from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one
 from pipeline_lab.units import format_count, format_duration
-
-if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
@@ -142,13 +139,13 @@ _WAITING_GENERATOR = Recommendation(
 
 
 def analyze_path(
-    path: Path, *, spread: "TraceExecutor | None" = None, while_reading: WhileReading = nullcontext
+    path: Path, *, spread: TraceExecutor = in_turn, while_reading: WhileReading = nullcontext
 ) -> Diagnosis:
     """Diagnose a run, a log directory, a trace file or an archive, and say what to try.
 
     Args:
         path: What to diagnose.
-        spread: Who reads the traces; None for this process.
+        spread: Who reads the traces.
         while_reading: Entered while they are read; a saved diagnosis needs no reading.
 
     Raises:

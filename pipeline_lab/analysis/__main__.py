@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
 from pipeline_lab.errors import PipelineLabError
@@ -67,7 +68,6 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     if path.exists() and saved.is_fresh:
         return
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-    from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 
     inputs = fingerprint_inputs(path)
     saved.save(diagnose(path, progress=saved.save_progress, spread=processes_if_many(MOST_PROCESSES)), inputs)

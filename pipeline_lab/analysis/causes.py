@@ -358,7 +358,7 @@ class InputCause(StrEnum):
 
 
 PYTHON_CHANGES = {
-    "py_function": "Write {function} in TensorFlow ops; or, if it does not yet, let one call of it make a whole batch (batch first, then "
+    "py_function": "Write {function} in TensorFlow ops; or let one call of it make a whole batch, unless it does already (batch first, then "
     "map); where neither can be done, let several processes run it (keras.utils.PyDataset with workers and use_multiprocessing=True).",
     "generator": "Let {function} yield whole batches, so that one call of Python makes many examples; where that does not suffice, "
     "let several processes make them.",

@@ -34,19 +34,19 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
         OSError: The diagnosis cannot be saved.
     """
     fold, windows = RunFold(folder), WindowList(folder)
-    seen, saved_s, took_s, drawn, is_awaited = "", 0.0, 0.0, 0, False
+    seen, saved_s, took_s, drawn, is_pending = "", 0.0, 0.0, 0, False
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
         listed = windows.look(everywhere=not is_live)
         inputs = fingerprint_inputs(folder.path, windows)  # before they are read: a window may land meanwhile
         has_new = fold.add_new(saved.save_progress, listed=listed)
-        is_awaited |= has_new
-        is_due = time.monotonic() - saved_s >= max(0.0 if is_awaited else SAVE_EVERY_S, REST * took_s)
-        if (is_awaited or inputs != seen) and (is_due or not is_live):
+        is_pending |= has_new
+        is_due = time.monotonic() - saved_s >= max(0.0 if is_pending else SAVE_EVERY_S, REST * took_s)
+        if (is_pending or inputs != seen) and (is_due or not is_live):
             begun_s = time.process_time()
             diagnosis = fold.diagnose()
             saved.save(diagnosis, inputs)
-            seen, saved_s, is_awaited = inputs, time.monotonic(), False
+            seen, saved_s, is_pending = inputs, time.monotonic(), False
             took_s = time.process_time() - begun_s
             if is_live and fold.captures and fold.captures >= GROWTH * drawn:
                 saved.save_timeline(partial(build_index, folder.path, diagnosis), inputs)

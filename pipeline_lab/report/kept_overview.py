@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, diagnose_saved, fingerprint_inputs
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
@@ -24,7 +25,6 @@ from pipeline_lab.runs.store import check_is_one, name_of
 from pipeline_lab.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
 
 NAME = "overview"
@@ -62,14 +62,12 @@ KINDS = {
 """What an overview consists of; other reports hold pictures, too, which cannot be kept."""
 
 
-def overview_at(
-    path: Path, *, spread: "TraceExecutor | None" = None, while_reading: WhileReading = nullcontext
-) -> Content:
+def overview_at(path: Path, *, spread: TraceExecutor = in_turn, while_reading: WhileReading = nullcontext) -> Content:
     """Return what is said of a run or log; what was kept of it if that still holds.
 
     Args:
         path: A run, a log directory, a trace file or an archive.
-        spread: Who reads the traces; None for this process.
+        spread: Who reads the traces.
         while_reading: Entered while they are read.
 
     Raises:

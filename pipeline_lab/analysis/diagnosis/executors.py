@@ -6,8 +6,10 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MANY, LEAST_EACH = 400, 200
-"""Traces from which on processes are begun unasked, and for each: one takes a second to start, a short window some 15 ms to analyze."""
+MANY = 400
+"""Traces from which on processes are started without being asked for."""
+LEAST_EACH = 200
+"""Traces for each process: it takes a second to start, a short window some 15 ms to analyze."""
 SMALL_BYTES = 4 << 20
 """Larger traces are read one after another unless somebody asks for more: each takes both cores, and the memory of several small ones."""
 
@@ -25,9 +27,9 @@ def in_turn(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[t
 
 
 def processes_if_many(most: int | None = None) -> TraceExecutor:
-    """Return who does the tasks here, or where there are :data:`MANY` of small traces, in processes.
+    """Return an executor that does tasks here, or in several processes where there are at least :data:`MANY`, all of small traces.
 
-    A program that does this needs a file as ``__main__``, which starts nothing when it is imported.
+    Each process imports the program's ``__main__`` again, so that has to be a file that does nothing on import.
 
     Args:
         most: Processes at the same time; None for one on each core.

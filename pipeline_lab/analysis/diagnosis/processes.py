@@ -17,13 +17,13 @@ from pipeline_lab.trace.parallel import keep_to_one_core
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Share: TypeAlias = tuple[int, Sequence[Item]]
-"""What is handed over at a time: items that follow one another, and the place of the first."""
+"""What a process is given at a time: items that follow one another, and the place of the first."""
 
 MOST_ATTEMPTS = 3
 """A task that is lost this often is assumed to be the cause."""
 LOST = (
     "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
-    'each. Do fewer at a time. (From a script of your own, call this below `if __name__ == "__main__":`.)'
+    "each. Do fewer at a time."
 )
 MOST_AT_A_TIME = 20
 LEAST_SHARES = 8

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress, WindowList, is_run, opened_files, version_of, window_paths
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
@@ -28,7 +29,6 @@ from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import samples_folder
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
 
 Result = TypeVar("Result")
@@ -249,7 +249,7 @@ def diagnose_saved(
     path: Path,
     *,
     progress: Progress | None = None,
-    spread: "TraceExecutor | None" = None,
+    spread: TraceExecutor = in_turn,
     while_reading: WhileReading = contextlib.nullcontext,
 ) -> "Diagnosis":
     """Return the saved diagnosis, or make and save it.
@@ -257,7 +257,7 @@ def diagnose_saved(
     Args:
         path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
         progress: As there.
-        spread: As there; None to analyze here, one trace after another.
+        spread: As there.
         while_reading: Entered if there is no saved diagnosis.
 
     Raises:
@@ -268,11 +268,10 @@ def diagnose_saved(
     if found is not None:
         return found
     from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads the reader's compiled code
-    from pipeline_lab.analysis.diagnosis.executors import in_turn
 
     inputs = fingerprint_inputs(path) if path.exists() else ""
     with while_reading(path.name):
-        diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
+        diagnosis = diagnose(path, progress=progress, spread=spread)
     with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
         if is_ours:
             saved.save(diagnosis, inputs)

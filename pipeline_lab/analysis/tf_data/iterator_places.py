@@ -19,10 +19,11 @@ NO_STAGE = -1
 
 _INDEX = re.compile(r"\[\d+\]")
 _LAST_INDEX = re.compile(r"\[\d+\]$")
-_NUMBERED = re.compile(r"\[(\d{1,9})\]::")
-_BELOW = re.compile(r"(\[\d+\])?::")
+_BELOW = re.compile(r"(?:\[(\d+)\])?::")
 _BRANCHING = ("Zip[", "Concatenate[")
 _INNER = re.compile(r"(\w+)Impl")
+_DIGITS = 9
+"""Of an input's number; a damaged name may have more than Python turns into a number."""
 MAX_DEPTH = 200
 """What lies deeper counts as the stage there; a chain of datasets that are concatenated nests once for each."""
 
@@ -134,8 +135,8 @@ def _way(path: str) -> list[str]:
 
 def _input_number(path: str, above: str) -> int:
     """Return which input of the place above a place lies in; 0 where inputs have no numbers."""
-    numbered = _NUMBERED.match(path, len(above))
-    return int(numbered[1]) if numbered else 0
+    below = _BELOW.match(path, len(above))
+    return int(below[1][:_DIGITS]) if below and below[1] else 0
 
 
 def place_above(path: str) -> str:

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.analysis.diagnosis.executors import processes_if_many
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn, processes_if_many
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.output import messages, print_json, reading, results, write_html
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 
@@ -68,14 +67,14 @@ def analyze(
     results().print(render_terminal(overview(diagnosis), *beside), crop=False)
 
 
-def _spread(workers: int | None, ray: str | None, store: Path | None) -> "TraceExecutor | None":
-    """Return who reads the traces: None for this process."""
+def _spread(workers: int | None, ray: str | None, store: Path | None) -> TraceExecutor:
+    """Return who reads the traces."""
     if workers is not None and ray is not None:
         raise OptionsError("--workers uses processes of this machine and --ray a cluster; choose one.")
     if workers is None and ray is None:
         return processes_if_many()
     if workers == 1:
-        return None
+        return in_turn
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.executors.local import spread_over
 

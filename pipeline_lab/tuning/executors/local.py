@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
 from pipeline_lab.analysis.diagnosis.processes import spread_over_processes
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions
@@ -28,7 +29,6 @@ from pipeline_lab.tuning.executors.executor import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.executors import TraceExecutor
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 
@@ -128,7 +128,7 @@ def open_executor(
     return RayExecutor(store, ray, gpus_per_trial)
 
 
-def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "TraceExecutor":
+def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> TraceExecutor:
     """Return a function that distributes tasks that need no machine to themselves; it connects only if there are tasks.
 
     Args:

@@ -149,17 +149,23 @@ def test_the_rule_of_most_steps_stands_for_all() -> None:
     assert merge_steps([steps(3, host), steps(1, device), steps(2, device)]).rule is host
 
 
-def test_an_error_while_steps_are_found_beside_the_pipeline_is_raised_and_leaves_nobody_waiting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = LongRun(tmp_path / "long")
+@pytest.fixture
+def short(tmp_path: Path) -> LongRun:
+    """A run of one window."""
+    run = LongRun(tmp_path / "short")
     run.grow(1)
     run.close()
+    return run
+
+
+def test_an_error_while_steps_are_found_beside_the_pipeline_is_raised_and_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, short: LongRun
+) -> None:
     monkeypatch.setattr(trace_parts, "WORTH_A_CORE", 1)
     monkeypatch.setattr(parallel, "_cores", lambda: 2)
     monkeypatch.setattr(recorded_steps, "find_steps", _fail)
     with pytest.raises(ZeroDivisionError):
-        RunFold(run.folder).add_new()
+        RunFold(short.folder).add_new()
 
 
 def _fail(_: object) -> Steps:
@@ -167,15 +173,12 @@ def _fail(_: object) -> Steps:
 
 
 def test_analyses_of_a_large_trace_run_beside_each_other_with_the_same_result(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, short: LongRun
 ) -> None:
-    run = LongRun(tmp_path / "long")
-    run.grow(1)
-    run.close()
     found = []
     for events in (trace_parts.WORTH_A_CORE, 1):
         monkeypatch.setattr(trace_parts, "WORTH_A_CORE", events)
-        following = RunFold(run.folder)
+        following = RunFold(short.folder)
         following.add_new()
         found.append(following.diagnose())
     assert found[0].to_json() == found[1].to_json()

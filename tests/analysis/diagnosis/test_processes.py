@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis import executors, processes
+from pipeline_lab.analysis.diagnosis import processes
 from pipeline_lab.analysis.diagnosis.executors import MANY, SMALL_BYTES, processes_if_many
 from pipeline_lab.analysis.diagnosis.processes import spread_over_processes
 from pipeline_lab.runs.machine import limits
@@ -58,4 +58,3 @@ def test_processes_are_begun_for_very_many_small_traces(
     found = dict(processes_if_many(most)(lambda item: item, [Sized(size_bytes)] * files))
     assert (asked or [None]) == [workers]
     assert len(found) == files
-    assert executors.LEAST_EACH * 2 <= MANY
