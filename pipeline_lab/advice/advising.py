@@ -47,6 +47,8 @@ def find_recommendations(
     lost_percent: float,
     calibration: Calibration | Unavailable,
     overlap_percent: float | None = None,
+    *,
+    is_of_jax: bool = False,
 ) -> tuple[Suggestion, ...]:
     """Return what to try, the most promising first.
 
@@ -59,6 +61,7 @@ def find_recommendations(
         calibration: Step and pipeline alone, if they were timed.
         overlap_percent: Share of the step that prefetching could save at most; None if a stage prefetches already, or
             it is not known.
+        is_of_jax: The job is written in JAX.
     """
     if kind is VerdictClass.INPUT_BOUND:
         return _for_input(cause, stage, calls, calibration, overlap_percent)
@@ -67,11 +70,8 @@ def find_recommendations(
     )
     if recommendation is None:
         return ()
-    return (
-        Suggestion(
-            recommendation.change, recommendation.why, _gain(lost_percent) if recommendation.gains_all else NO_GAIN
-        ),
-    )
+    change = (is_of_jax and recommendation.in_jax) or recommendation.change
+    return (Suggestion(change, recommendation.why, _gain(lost_percent) if recommendation.gains_all else NO_GAIN),)
 
 
 def _for_input(
@@ -174,9 +174,14 @@ SCRIPT = "train.py"
 
 
 def _name_next_step(suggestion: Suggestion, diagnosis: Diagnosis) -> Suggestion:
-    """Return a suggestion for a log with the command that carries on from it; a run of ours has other ways to do so."""
+    """Return a suggestion for a log with the command that carries on from it; a run of ours has other ways to do so, a job in JAX none."""
     path = Path(diagnosis.source.path)
-    if suggestion.command or suggestion.is_snippet or (is_run(path) and not RunFolder(path).opened.is_dir()):
+    if (
+        diagnosis.source.is_of_jax
+        or suggestion.command
+        or suggestion.is_snippet
+        or (is_run(path) and not RunFolder(path).opened.is_dir())
+    ):
         return suggestion
     verb = "fix" if diagnosis.verdict.verdict_class in IN_A_SCRIPT and not find_last_host(diagnosis) else "watch"
     return replace(suggestion, command=f"pipeline-lab {verb} {SCRIPT}")
@@ -220,6 +225,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         verdict.lost_percent or 0.0,
         judged(diagnosis).calibration,
         verdict.overlap_percent,
+        is_of_jax=diagnosis.source.is_of_jax,
     )
     found = (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
     return found if eager is None else _add(found, eager)

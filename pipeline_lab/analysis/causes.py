@@ -16,11 +16,13 @@ class Recommendation:
         change: What to do.
         why: What speaks for it; ``{stage}`` stands for the blamed stage.
         gains_all: Whether a perfect fix would save all that is lost to the cause.
+        in_jax: What to do in a job that is written in JAX; empty where that is the same.
     """
 
     change: str
     why: str
     gains_all: bool = False
+    in_jax: str = ""
 
 
 _NOTHING = Recommendation("", "")
@@ -32,8 +34,10 @@ WITHOUT_FUNCTION = Recommendation(
 """Of a step that runs op by op, whatever the verdict calls the time between its ops."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
-    "The device has nothing to do meanwhile, although data is ready.",
+    "The device has nothing to do meanwhile.",
     gains_all=True,
+    in_jax="If Python makes the batches between the steps, make them ahead, in other threads or processes; call logging and metrics "
+    "every few steps only.",
 )
 
 
@@ -45,7 +49,7 @@ class GapCause(StrEnum):
         activity: What was being done, as part of a sentence.
         meaning: *The device idles, and …*
         light, dark: Its color in charts of that mode.
-        sentence: Of a verdict about it; ``{device}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
+        sentence: Of a verdict about it; ``{device}``, ``{framework}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
         recommendation: What to try, where something can be done.
     """
 
@@ -98,6 +102,8 @@ class GapCause(StrEnum):
         Recommendation(
             "Keep images as uint8 until they are on the device; then prefetch to the device.",
             "The device waits for copies from the host.",
+            in_jax="Keep images as uint8 until they are on the device; then put the next batch there while the step runs "
+            "(jax.device_put in another thread, or two batches ahead).",
         ),
     )
     COMPILE = (
@@ -170,6 +176,7 @@ class GapCause(StrEnum):
             "tf.function.",
             "The device waits until the next ops are launched.",
             gains_all=True,
+            in_jax="Put the whole step into one jax.jit; then let it make several steps (jax.lax.scan), or take a larger batch.",
         ),
     )
     PYTHON = (
@@ -178,7 +185,7 @@ class GapCause(StrEnum):
         "Python outside TensorFlow (callbacks, printing, garbage collection)",
         "the training thread is outside TensorFlow",
         ("#ee3fae", "#d398bb"),
-        "Python code between TensorFlow's calls leaves {device} idle for {lost} of each {step} step ({share}).",
+        "Python code between {framework}'s calls leaves {device} idle for {lost} of each {step} step ({share}).",
         _LESS_BETWEEN_STEPS,
     )
     UNKNOWN = (
@@ -426,6 +433,7 @@ class VerdictClass(StrEnum):
         Recommendation(
             "Compile the step with XLA (jit_compile=True); then try mixed precision, a larger batch, a faster device.",
             "There is nothing to fix in the input: the next batch is ready before the step ends.",
+            in_jax="Try mixed precision, a larger batch, a faster device.",
         ),
         "good",
         "green",

@@ -61,6 +61,7 @@ class Source:
         unseen_device: The job used an accelerator of whose work the captures hold nothing.
         unreadable: One sentence for each trace file that could not be read at all.
         is_emulated: The accelerator was emulated: its steps took a set time, without a model.
+        is_of_jax: The job is written in JAX, so that advice about TensorFlow does not fit.
         errors, warnings: What the profiler could not record, in its own words.
         damaged_tables: What is wrong with what the job noted beside its traces, a sentence each.
     """
@@ -76,6 +77,7 @@ class Source:
     unseen_device: bool = False
     unreadable: tuple[str, ...] = ()
     is_emulated: bool = False
+    is_of_jax: bool = False
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     damaged_tables: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from pipeline_lab.analysis.activity.devices import Device, join_checks, read_dev
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
 from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
+from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
 from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
@@ -116,10 +117,26 @@ class Activity:
         return np.stack((start[:-1], start[1:]), axis=1)
 
     @cached_property
+    def _rhythm(self) -> tuple[str, IntArray]:
+        """What returns once per step where nothing marks them, and the time from each return to the next, shape (n, 2).
+
+        What comes before the first and after the last one is partial.
+        """
+        if len(self.requests) or not self.is_of_jax or self.training_line is None or self.host is None:
+            return " and ".join(self.waits.names), self.requests
+        name, calls = find_step_calls(self.host, self.training_line, self.launches)
+        return name, np.stack((calls[:-1, 0], calls[1:, 0]), axis=1)
+
+    @property
+    def rhythm_label(self) -> str:
+        """What marks the steps where no marker does, in the field's words."""
+        return f"rhythm of {self._rhythm[0]}"
+
+    @cached_property
     def host_spans(self) -> IntArray:
-        """When the job was in each step, as marked; else from a request for input to the next, shape (n, 2)."""
+        """When the job was in each step, as marked; else from a request for input, or a call of the step, to the next, shape (n, 2)."""
         if self.markers is None:
-            return self.requests  # what comes before the first and after the last one is partial
+            return self._rhythm[1]
         return np.stack((self.markers.start_ns, self.markers.end_ns), axis=1)
 
     @cached_property

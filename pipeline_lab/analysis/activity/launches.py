@@ -64,6 +64,12 @@ class Launches:
         """Return for each span the first launch in it and the first one after it, shape (n_spans,) each."""
         return np.searchsorted(self.start_ns, spans[:, 0]), np.searchsorted(self.start_ns, spans[:, 1])
 
+    def worked_within(self, spans: IntArray) -> IntArray:
+        """Return how long devices worked for each span's launches, as far as that was recorded, ns, shape (n_spans,)."""
+        first, after = self.within(spans)
+        worked = np.concatenate(([0], np.cumsum(np.where(self.is_seen, self.done_ns - self.begun_ns, 0))))
+        return worked[after] - worked[first]
+
     def begun_within(self, spans: IntArray) -> IntArray:
         """Return when devices began with each span's launches; :data:`UNSEEN` where none was recorded."""
         first, after = self.within(spans)

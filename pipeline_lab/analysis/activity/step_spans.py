@@ -41,7 +41,7 @@ class StepRule(StrEnum):
     DEVICE_CADENCE = ("device_cadence", ", at the cadence of the device, for which the loop does not wait")
     """The same where the host is through with the next step by then."""
     NEXT_REQUEST = "next_request"
-    """The next request for input; nothing marks them."""
+    """The next request for input, or the next call of JAX's training step; nothing marks them."""
     STEPS_LINE = "steps_line"
     """TensorFlow's ``Steps`` line of the device; nothing marks them on the host."""
     STORED = "stored"

@@ -80,6 +80,7 @@ def describe(
         unreadable=unreadable,
         damaged_tables=damaged_tables,
         is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
+        is_of_jax=any(part.is_of_jax for part in axis.parts),
         errors=_different(part.errors for part in axis.parts),
         warnings=_different(part.warnings for part in axis.parts),
     )

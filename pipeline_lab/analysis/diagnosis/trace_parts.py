@@ -45,6 +45,7 @@ class TraceParts:
         is_emulated: Its device is the emulated accelerator.
         unseen_device: The job used an accelerator of whose work it holds nothing.
         has_device: It holds the work of an accelerator.
+        is_of_jax: Its job is written in JAX.
         errors, warnings: Of the profiler.
         found: What each analysis of traces says.
         reads: What it says about file readers.
@@ -64,6 +65,7 @@ class TraceParts:
     found: AnyResults
     reads: FileReads
     has_device: bool = False
+    is_of_jax: bool = False
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -138,6 +140,7 @@ def analyze_trace(trace: Trace) -> TraceParts:
         found={name: found[name] for name in work},
         reads=reads,
         has_device=activity.has_devices,
+        is_of_jax=activity.is_of_jax,
         errors=trace.errors,
         warnings=trace.warnings,
     )

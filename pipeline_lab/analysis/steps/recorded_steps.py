@@ -36,12 +36,9 @@ STEP_MARKS = (
     "jax.profiler.StepTraceAnnotation('train', step_num=i)",
 )
 """What marks a step, in TensorFlow and in JAX."""
-_NO_STEPS = (
-    "No steps in this trace: nothing marks them and the input iterator is not called twice; wrap each step in {}, or record "
-    "more than one step."
-)
-NO_STEPS = _NO_STEPS.format(f"{STEP_MARKS[0]}, in JAX {STEP_MARKS[1]}")
-NO_STEPS_OF_JAX = _NO_STEPS.format(STEP_MARKS[1])
+_NO_STEPS = "No steps in this trace: nothing marks them and {}; wrap each step in {}, or record more than one step."
+NO_STEPS = _NO_STEPS.format("the input iterator is not called twice", f"{STEP_MARKS[0]}, in JAX {STEP_MARKS[1]}")
+NO_STEPS_OF_JAX = _NO_STEPS.format("no jitted function is called twice", STEP_MARKS[1])
 NO_STEPS_IN_PART = "No steps in the part of the file that could be read; copy the whole file, or record again."
 _FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
 _COMPILING_SHARE = 0.2  # of a step that compiles
@@ -113,7 +110,7 @@ def find_steps(activity: Activity) -> Steps:
     """Find the steps of one trace.
 
     Raises:
-        TraceIncompleteError: Nothing marks them, not even a rhythm of the input iterator.
+        TraceIncompleteError: Nothing marks them, not even a rhythm of the input iterator or of a jitted function.
     """
     if not len(activity.host_spans):
         raise TraceIncompleteError(NO_STEPS_OF_JAX if activity.is_of_jax else NO_STEPS)
@@ -124,7 +121,7 @@ def find_steps(activity: Activity) -> Steps:
     if activity.markers is not None:
         label, number = activity.markers.label, activity.markers.number[found.kept]
     else:
-        label, number = f"rhythm of {' and '.join(activity.waits.names)}", found.kept
+        label, number = activity.rhythm_label, found.kept
     waits = activity.waits.moments
     table = tables.build(
         STEP_TABLE,

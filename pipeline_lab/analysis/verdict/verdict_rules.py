@@ -42,7 +42,13 @@ NAMED_REST_PERCENT = 2.0
 
 
 def write_sentence(
-    kind: VerdictClass, cause: str | None, blame: Blame, losses: Losses, share_percent: float | None = None
+    kind: VerdictClass,
+    cause: str | None,
+    blame: Blame,
+    losses: Losses,
+    share_percent: float | None = None,
+    *,
+    framework: str = "TensorFlow",
 ) -> str:
     """Say in one sentence what holds the job back, and how much of a step that takes.
 
@@ -52,6 +58,7 @@ def write_sentence(
         blame: The stage that the job waits for.
         losses: How the step divides.
         share_percent: What the cause takes of the step; None for all of the class.
+        framework: What the job is written in.
     """
     stage = None if blame.stage is None else name_stage(blame.calls, blame.stage)
     functions = name_python(blame.calls)
@@ -73,6 +80,7 @@ def write_sentence(
             template = f"{template.removesuffix('.')}; other causes add {format_duration(rest)}."
     return template.format(
         device=losses.worker,
+        framework=framework,
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
         share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
@@ -236,7 +244,8 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     lost_percent = losses.by_class.get(kind)
     if kind is VerdictClass.IDLE_OTHER and cause:
         lost_percent = _cause_percent(GapCause(cause), losses, results)
-    sentence = write_sentence(kind, cause, blame, losses, lost_percent)
+    framework = "JAX" if results.source.is_of_jax else "TensorFlow"
+    sentence = write_sentence(kind, cause, blame, losses, lost_percent, framework=framework)
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(name_first_epoch(name_last_host(sentence, results), first_epoch), results),

@@ -259,13 +259,20 @@ def test_the_input_wait_that_xprof_calls_zero(reference_traces: Path):
 
 
 @pytest.mark.reference_traces
-@pytest.mark.parametrize("name", ["P6-jax-rocm-8gpu-nosteps", "P7-tpu-inference"])
-def test_no_steps_are_never_zero_percent(reference_traces: Path, name: str):
+@pytest.mark.parametrize(
+    ("name", "function", "count", "step_ms", "busy_percent"),
+    [("P6-jax-rocm-8gpu-nosteps", "forward_3d_conv", 4, 34.1, 7.6), ("P7-tpu-inference", "f", 99, 572, 92.8)],
+)
+def test_jitted_calls_are_the_steps_of_logs_without_marks(
+    reference_traces: Path, name: str, function: str, count: int, step_ms: float, busy_percent: float
+):
     found = diagnose(reference_traces / name)
-    for part in (found.steps, found.input_stalls, found.step_breakdown):
-        assert isinstance(part, Unavailable)
-        assert part.reason.startswith("No steps in this trace")
-    assert found.verdict.verdict_class is VerdictClass.UNKNOWN
+    assert not isinstance(found.steps, Unavailable)
+    assert (found.steps.marker, found.steps.count) == (f"rhythm of PjitFunction({function})", count)
+    assert float(found.steps.length_ns.mean()) / MS == pytest.approx(step_ms, rel=0.005)
+    assert isinstance(found.input_stalls, Unavailable), "never zero percent where no waits were recorded"
+    assert found.verdict.step is not None
+    assert found.verdict.step.busy_percent == pytest.approx(busy_percent, abs=0.1)
 
 
 @pytest.mark.reference_traces

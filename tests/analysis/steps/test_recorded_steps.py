@@ -123,6 +123,35 @@ def test_without_markers_the_rhythm_of_the_iterator_counts():
     assert spans_us(found) == [(10, 110), (110, 210)]  # what comes before the first and after the last is partial
 
 
+def test_without_markers_the_rhythm_of_a_jitted_step_counts():
+    """The evaluation takes the host longer, for it compiles; the step keeps the device busy."""
+    step, other = "PjitFunction(train_step)", "PjitFunction(evaluate)"
+    launch, of_launch = "cuLaunchKernel", {"correlation_id": 0}
+    calls = [(step, start, 20) for start in (0, 100, 200)]
+    inner = [(step, start, 19) for start in (1, 101, 201)]
+    launches = [(launch, start, 5, {**of_launch, "correlation_id": start}) for start in (5, 65, 105, 165, 205)]
+    evaluations = [(other, start, 35) for start in (60, 160)]
+    busy = ((5, 40), (65, 2), (105, 40), (165, 2), (205, 40))
+    stream = line(
+        "Stream #1(Compute)", *(("kernel", start + 1, length, {"correlation_id": start}) for start, length in busy)
+    )
+    recorded = trace(host(line("python", *calls, *inner, *launches, *evaluations)), gpu(stream))
+    found = recorded_steps.find_steps(Activity(recorded))
+    assert found.marker == "rhythm of PjitFunction(train_step)"
+    assert spans_us(found) == [(0, 100), (100, 200)]
+
+
+def test_without_a_device_the_jitted_function_that_takes_longest_counts():
+    step, other = "PjitFunction(train_step)", "PjitFunction(split)"
+    found = find(line("python", (other, 0, 2), (step, 5, 60), (other, 100, 2), (step, 105, 60), (step, 205, 60)))
+    assert spans_us(found) == [(5, 105), (105, 205)]
+
+
+def test_one_call_of_a_jitted_function_marks_no_step():
+    with pytest.raises(TraceIncompleteError, match="no jitted function is called twice"):
+        find(line("python", ("PjitFunction(train_step)", 0, 60)))
+
+
 def test_nothing_to_mark_steps_is_said():
     with pytest.raises(TraceIncompleteError, match=r"^No steps in this trace.*Trace\('train', step_num=i, _r=1\)"):
         find(line("python", ("FunctionRun", 0, 10), (WAIT, 0, 5)))
