@@ -26,8 +26,8 @@ def find_step_calls(host: Plane, line: Line, launches: Launches) -> tuple[str, I
     rows = np.flatnonzero(is_call[line.name_index])
     rows = rows[np.lexsort((-line.duration_ns[rows], line.start_ns[rows]))]  # the outer of two comes first
     spans = np.stack((line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]), axis=1)
-    outer = spans[1:, 0] >= np.maximum.accumulate(spans[:, 1])[:-1]
-    name, spans = (values[np.append(rows[:1] >= 0, outer)] for values in (line.name_index[rows], spans))
+    outer = np.append(rows[:1] >= 0, spans[1:, 0] >= np.maximum.accumulate(spans[:, 1])[:-1])
+    name, spans = line.name_index[rows[outer]], spans[outer]
     weight_ns = launches.worked_within(spans) if launches.is_seen.any() else spans[:, 1] - spans[:, 0]
     count, total_ns = np.bincount(name, minlength=len(host.names)), np.bincount(name, weight_ns, len(host.names))
     total_ns[count <= 1] = -1.0
