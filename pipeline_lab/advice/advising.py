@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
+    BREAKS_WHY,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
     GapCause,
@@ -28,6 +29,7 @@ from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
+from pipeline_lab.analysis.verdict.losses import measure_losses
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
@@ -160,7 +162,8 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:
         return diagnosis
-    first, *more = (*_for_last_host(diagnosis), *_with_iterator_ends(diagnosis, _suggestions(diagnosis))) or (None,)
+    found = _with_breaks(diagnosis, _with_iterator_ends(diagnosis, _suggestions(diagnosis)))
+    first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
         return diagnosis
     first = _name_next_step(first, diagnosis)
@@ -250,6 +253,19 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
     if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or advice.change in {one.change for one in found}:
         return found
     return _add(found, Suggestion(advice.change, advice.why, round(ends.percent, 1)))
+
+
+def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add what to do about what lies between epochs, beside ends of iterators, and no window saw; first where that is most of the loss."""
+    verdict, losses = diagnosis.verdict, measure_losses(judged(diagnosis))
+    one_iterator, less_python = GapCause.ITERATOR_END.recommendation, GapCause.PYTHON.recommendation
+    assert one_iterator is not None
+    assert less_python is not None
+    if losses is None or losses.breaking_percent < ENDS_PERCENT or one_iterator.change in {one.change for one in found}:
+        return found
+    if verdict.cause == GapCause.PYTHON and losses.breaking_percent > (verdict.lost_percent or 0.0) / 2:
+        found = tuple(each for each in found if each.change != less_python.change)
+    return _add(found, Suggestion(one_iterator.change, BREAKS_WHY, round(losses.breaking_percent, 1)))
 
 
 def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ...]:

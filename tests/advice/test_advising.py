@@ -154,6 +154,21 @@ def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back(
     assert "Let one iterator" not in " ".join(one.change for one in advise(few).verdict.suggestions)
 
 
+def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
+    found = judged(device_compute=100)
+    recorded_ns = float(found.steps.training_step_ns.mean())
+    total_ns = round(100 * recorded_ns * 2)
+    job = replace(found.job_steps, count=100, total_ns=total_ns, wait_total_ns=0, break_total_ns=round(0.4 * total_ns))
+    ended = replace(found, job_steps=job, iterator_ends=Unavailable("none"))
+    (first, *more) = advise(replace(ended, verdict=reach_verdict(ended))).verdict.suggestions
+    assert first.change.startswith("Let one iterator serve all epochs")
+    assert first.predicted_gain_percent == pytest.approx(40.0)
+    assert "callbacks" in first.why
+    assert not [each for each in more if each.change.startswith("Call callbacks")], (
+        "the same gain is not promised twice"
+    )
+
+
 def test_of_several_hosts_the_one_that_the_others_wait_for_comes_first():
     steps = breakdown(worker_0=[FAST] * 10, worker_1=[WAITING] * 10)
     found = results.diagnosis(

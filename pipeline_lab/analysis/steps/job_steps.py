@@ -52,6 +52,8 @@ class JobSteps:
         examples_per_second: Over the measured steps; None where examples were not counted.
         call_total_ns: Sum of the calls for a batch; where a device still had earlier steps to do meanwhile, that is more than
             the waits. None where none is known.
+        break_total_ns: From the return of each epoch's last call to the first request of the next, evaluations left out, summed; what
+            devices still had to do then is part of it.
     """
 
     table: pa.Table
@@ -62,6 +64,7 @@ class JobSteps:
     wait_total_ns: int | None
     examples_per_second: float | None
     call_total_ns: int | None = None
+    break_total_ns: int = 0
 
     @property
     def has_hidden_waits(self) -> bool:
@@ -131,7 +134,17 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int, *, lau
         wait_total_ns=_wait_total_ns(wait[~warmup], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
         call_total_ns=_wait_total_ns(calls[~warmup], measured),
+        break_total_ns=_break_total_ns(steps, ~warmup),
     )
+
+
+def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_]) -> int:
+    """Return the time between the epochs of the measured steps, as :class:`JobSteps` says."""
+    epoch, known = tables.ints(steps, "epoch"), tables.valid(steps, "epoch") & measured
+    is_last = (np.diff(epoch) != 0) & known[1:] & known[:-1]
+    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    breaks = tables.ints(steps, "start_ns")[1:] - away[1:] - tables.ints(steps, "end_ns")[:-1]
+    return int(np.maximum(breaks, 0)[is_last].sum())
 
 
 def _wait_total_ns(wait: "np.ma.MaskedArray[Any, Any]", step_ns: IntArray) -> int | None:

@@ -70,6 +70,7 @@ class Losses:
         slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
         waiting_percent: What of the loss to input shows as waiting; None where all of it does.
         ending_percent: What ends of iterators that no window saw take, part of what is idle otherwise.
+        breaking_percent: Likewise what else lies between epochs.
     """
 
     by_class: dict[VerdictClass, float]
@@ -81,6 +82,7 @@ class Losses:
     slowed_percent: float = 0.0
     waiting_percent: float | None = None
     ending_percent: float = 0.0
+    breaking_percent: float = 0.0
 
     @property
     def device_percent(self) -> float:
@@ -106,10 +108,7 @@ def measure_losses(results: Results) -> Losses | None:
         waiting = None if isinstance(job, Unavailable) else job.wait_percent
         if isinstance(job, Unavailable) or waiting is None:
             return None
-        by_class = {VerdictClass.INPUT_BOUND: waiting}
-        hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
-        worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
-        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker, are_recorded=False)
+        return _without_trace(results, job, waiting)
     has_device = has_device_work(breakdown)
     parts: dict[VerdictClass, float] = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
@@ -151,24 +150,51 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.EMULATED
     slowed = max(0.0, min(working, hidden - stretched))
     losses = Losses(by_class, step_ns, worker, None, is_estimated, of_all is None, slowed)
-    losses = _with_ends(losses, results, float(steps.training_step_ns.mean()))
+    losses = _with_breaks(losses, results, float(steps.training_step_ns.mean()))
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
 
 
-def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
-    """Count the ends of iterators that windows did not see: what all steps take beyond the recorded ones, at most that.
+def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
+    """Divide the mean step of a job of which no window shows steps: what is not known to be lost counts as the device's.
+
+    Args:
+        results: Of the job.
+        job: Its steps, all measured ones.
+        waiting: Share of them in input waits, percent.
+    """
+    calibration = results.calibration
+    usual = 1.0 if isinstance(calibration, Unavailable) else min(1.0, calibration.step_ns / job.mean_ns)
+    waiting_of_usual = min(100.0, waiting / usual)
+    hidden = usual * _hidden_percent(results, working=100.0 - waiting_of_usual, waiting=waiting_of_usual)
+    alone = usual * _alone_percent(results)
+    may_work_on = isinstance(calibration, Unavailable) and not tables.valid(job.table, "compute_ns").any()
+    breaking = 0.0 if may_work_on else 100.0 * job.break_total_ns / job.total_ns
+    if not isinstance(calibration, Unavailable):
+        breaking = max(0.0, min(breaking, 100.0 - waiting - hidden - alone))
+    by_class = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}
+    if breaking >= ENDS_PERCENT:
+        by_class[VerdictClass.IDLE_OTHER] = breaking
+    worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
+    return Losses(
+        by_class, job.mean_ns, worker, are_recorded=False, breaking_percent=by_class.get(VerdictClass.IDLE_OTHER, 0.0)
+    )
+
+
+def _with_breaks(losses: Losses, results: Results, recorded_ns: float) -> Losses:
+    """Count the breaks between epochs that windows did not see: what all steps take beyond the recorded ones, at most that.
 
     Args:
         losses: Of the recorded steps.
         results: Of the job.
         recorded_ns: Mean of the recorded steps.
     """
-    job, percent = results.job_steps, _unseen_ends_percent(results, recorded_ns)
-    if not percent or isinstance(job, Unavailable):
+    job, unseen = results.job_steps, _unseen_percent(results, recorded_ns)
+    if unseen is None or isinstance(job, Unavailable):
         return losses
+    percent = sum(unseen)
     shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}
     by_class = shrunk | {VerdictClass.IDLE_OTHER: shrunk[VerdictClass.IDLE_OTHER] + percent}
     slowed = losses.slowed_percent * (1.0 - percent / 100.0)
@@ -178,21 +204,28 @@ def _with_ends(losses: Losses, results: Results, recorded_ns: float) -> Losses:
         step_ns=job.mean_ns,
         are_recorded=False,
         slowed_percent=slowed,
-        ending_percent=percent,
+        ending_percent=unseen[0],
+        breaking_percent=unseen[1],
     )
 
 
-def _unseen_ends_percent(results: Results, recorded_ns: float) -> float:
-    """Return what ends of iterators that no window saw take of the mean of all steps, percent; 0 where that is little."""
+def _unseen_percent(results: Results, recorded_ns: float) -> tuple[float, float] | None:
+    """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
+
+    The first of the two is what ends of iterators take, the second what else lies between epochs.
+    """
     job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
-    if isinstance(job, Unavailable) or isinstance(ends, Unavailable) or job.count < FEWEST_STEPS:
-        return 0.0
+    if isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
+        return None
+    ending_ns = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.count
+    breaking_ns = max(ending_ns, job.break_total_ns / job.count)
     seen = 0.0 if isinstance(breakdown, Unavailable) else breakdown.iterator_end_ns / max(1, breakdown.total_ns)
-    ending_ns = min(ends.total_ns / job.count, job.mean_ns - recorded_ns)
+    unseen_ns = min(breaking_ns, job.mean_ns - recorded_ns)
     percent = (
-        100.0 * (ending_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
+        100.0 * (unseen_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
     )  # with what was seen that makes all of it
-    return percent if percent >= ENDS_PERCENT else 0.0
+    ending = percent * ending_ns / max(1.0, breaking_ns)
+    return (ending, percent - ending) if percent >= ENDS_PERCENT else None
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -262,34 +295,38 @@ def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
 def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
     """Return what a training step consists of on average, in the order of its parts; what takes nothing is left out.
 
-    The parts are those of the recorded steps, with the ends of iterators that no window saw. Of several hosts that wait for each
+    The parts are those of the recorded steps, with the breaks between epochs that no window saw. Of several hosts that wait for each
     other they are the parts of the one that comes last each time, as in the verdict.
     """
     breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable):
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return _with_unseen_ends(mean_parts_ns(breakdown, steps), results)
+        return _with_unseen_breaks(mean_parts_ns(breakdown, steps), results)
     count = hosts.common_steps * (steps.steps_per_marker or 1.0)
     return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
 
-def _with_unseen_ends(
+def _with_unseen_breaks(
     parts: dict[StepPart, float] | Unavailable, results: Results
 ) -> dict[StepPart, float] | Unavailable:
-    unseen_ns = _unseen_ends_ns(results)
-    if isinstance(parts, Unavailable) or not unseen_ns:
+    unseen = _unseen_ns(results)
+    if isinstance(parts, Unavailable) or unseen is None:
         return parts
-    more = parts | {StepPart.ITERATOR_END: parts.get(StepPart.ITERATOR_END, 0.0) + unseen_ns}
-    return {part: more[part] for part in StepPart if part in more}
+    more = parts | {part: parts.get(part, 0.0) + length_ns for part, length_ns in unseen.items()}
+    return {part: more[part] for part in StepPart if more.get(part)}
 
 
-def _unseen_ends_ns(results: Results) -> float:
-    """Return what ends of iterators that no window saw add to a step on average."""
+def _unseen_ns(results: Results) -> dict[StepPart, float] | None:
+    """Return what breaks between epochs that no window saw add to a step on average; None where that is little."""
     steps, job = results.steps, results.job_steps
     if isinstance(steps, Unavailable) or isinstance(job, Unavailable):
-        return 0.0
-    return _unseen_ends_percent(results, float(steps.training_step_ns.mean())) / 100.0 * job.mean_ns
+        return None
+    unseen = _unseen_percent(results, float(steps.training_step_ns.mean()))
+    if unseen is None:
+        return None
+    ending, breaking = (percent / 100.0 * job.mean_ns for percent in unseen)
+    return {StepPart.ITERATOR_END: ending, StepPart.PYTHON: breaking}
 
 
 def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
@@ -302,7 +339,10 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     else:
         count = round(count_training_steps(breakdown, steps))
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
-        said += " and of the ends of iterators between all steps" if _unseen_ends_ns(results) else ""
+        unseen = _unseen_ns(results) or {}
+        if any(unseen.values()):
+            is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]
+            said += f" and of the {'ends of iterators between all steps' if is_ends else 'time between all epochs'}"
     job, length_ns = results.job_steps, sum(parts.values())
     if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
         return f"{said}."

@@ -6,6 +6,7 @@ The rules look at measured times only, never at options or preset names.
 import numpy as np
 
 from pipeline_lab.analysis.causes import (
+    BREAKS_SENTENCE,
     PACE_SENTENCE,
     SHARED_CORES_SENTENCE,
     SLOWED_SENTENCE,
@@ -75,7 +76,7 @@ def write_sentence(
         runs = f", which runs Python in {functions}" if functions else ""
         why = f", most of all {stage}{runs}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
-        template = GapCause(cause).sentence
+        template = BREAKS_SENTENCE if losses.breaking_percent > share_percent / 2 else GapCause(cause).sentence
         if of_class - share_percent >= NAMED_REST_PERCENT:
             template = f"{template.removesuffix('.')}; other causes add {format_duration(rest)}."
     return template.format(
@@ -288,21 +289,23 @@ def _blame(kind: VerdictClass, share_percent: float, results: Results) -> Blame:
 def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | None:
     """Name what filled the steps' idle time when nothing kept the device from working."""
     breakdown = deciding_breakdown(results)
-    if kind is not VerdictClass.IDLE_OTHER or isinstance(breakdown, Unavailable):
+    if kind is not VerdictClass.IDLE_OTHER:
         return None
     if losses.ending_percent > losses.by_class[kind] / 2:
         return GapCause.ITERATOR_END.value
-    return breakdown.idle_otherwise_cause.value
+    if losses.breaking_percent > losses.by_class[kind] / 2:
+        return GapCause.PYTHON.value
+    return None if isinstance(breakdown, Unavailable) else breakdown.idle_otherwise_cause.value
 
 
 def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:
     """Return the share of the step that one cause of its idle time takes, as the picture of the step shows it."""
     breakdown, total = deciding_breakdown(results), losses.by_class[VerdictClass.IDLE_OTHER]
+    unseen = {GapCause.ITERATOR_END: losses.ending_percent, GapCause.PYTHON: losses.breaking_percent}
     if isinstance(breakdown, Unavailable) or not breakdown.idle_otherwise_ns:
-        return total
+        return unseen.get(cause, 0.0) or total
     all_ns = breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device_work(breakdown) else 0)
-    recorded = (total - losses.ending_percent) * breakdown.idle_by_cause_ns[cause] / all_ns
-    return recorded + (losses.ending_percent if cause is GapCause.ITERATOR_END else 0.0)
+    return (total - sum(unseen.values())) * breakdown.idle_by_cause_ns[cause] / all_ns + unseen.get(cause, 0.0)
 
 
 def find_contradiction(results: Results) -> str:

@@ -65,6 +65,21 @@ def test_an_evaluation_between_two_steps_belongs_to_none():
     assert [length / 10**6 for length in job_steps.divide_time(older).step_ns] == [20, 520, 10]
 
 
+def test_breaks_last_from_an_epochs_last_call_to_the_next_ones_first_request():
+    """Two epochs of two steps after the warm-up; an evaluation of 500 ms lies in the last break."""
+    table = steps(
+        (True, 0, 4, 10, -1),  # its epoch ends in the warm-up
+        *((False, start, 4, start + 10, -1) for start in (100, 120, 170, 190, 740)),
+        away=500,
+    )
+    assert job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH).break_total_ns == 0, "not counted"
+    of_epochs = table.set_column(
+        table.schema.names.index("epoch"), STEPS.schema.field("epoch"), pa.array([0, 1, 1, 2, 2, 3], pa.int32())
+    )
+    found = job_steps.measure_job_steps(of_epochs, SAMPLES.schema.empty_table(), EPOCH)
+    assert found.break_total_ns == (40 + 40) * 10**6
+
+
 def _on_a_device(*rows: tuple[int, int, int, int]) -> pa.Table:
     """Rows of (request, wait, end of the call, result there), ms."""
     table = steps(*((False, request, wait, end, -1) for request, wait, end, _ in rows))

@@ -287,6 +287,66 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     assert judged(divided(device_compute=100), **changes).verdict_class is VerdictClass.DEVICE_BOUND
 
 
+def test_what_lies_between_epochs_and_no_window_saw_is_no_competition():
+    """Steps of 14 ms on average, 6 usually: 1 waiting, 2.5 alone, 2.5 slowed by the pipeline, and 8 between epochs."""
+    job = replace(
+        results.job_steps(), count=100, total_ns=1400 * results.MS, wait_total_ns=100 * results.MS, call_total_ns=None
+    )
+    job = replace(job, break_total_ns=820 * results.MS)
+    calibration = Calibration(2.5e6, 9e6, 6e6)
+    unseen = {"steps": Unavailable("none"), "step_breakdown": Unavailable("none"), "input_stalls": Unavailable("none")}
+    found = results.diagnosis(job_steps=job, calibration=calibration, **unseen)
+    losses = measure_losses(found)
+    assert losses is not None
+    ms = {kind: percent / 100 * 14 for kind, percent in losses.by_class.items()}
+    assert ms[VerdictClass.INPUT_BOUND] == pytest.approx(1.0)
+    assert ms[VerdictClass.HOST_CONTENTION] == pytest.approx(2.5)
+    assert ms[VerdictClass.IDLE_OTHER] == pytest.approx(8.0), "the last calls' work goes on for 0.2 ms of each break"
+    verdict = reach_verdict(found)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
+    assert verdict.sentence.startswith(
+        "Between its epochs the job leaves the training step idle for 8 ms of each 14 ms"
+    )
+    less = reach_verdict(replace(found, job_steps=replace(job, break_total_ns=0)))
+    assert less.verdict_class is VerdictClass.HOST_CONTENTION
+    assert less.lost_percent == pytest.approx(100 * 2.5 / 14)
+
+
+def test_breaks_of_a_device_that_may_work_on_are_not_counted_where_the_step_alone_is_not_known():
+    job = replace(results.job_steps(), break_total_ns=10**9)
+    unknown = np.ma.masked_all(job.table.num_rows, np.int64)
+    hidden = tables.replace_column(job.table, "compute_ns", unknown)
+    unseen = {"steps": Unavailable("none"), "step_breakdown": Unavailable("none"), "input_stalls": Unavailable("none")}
+    found = results.diagnosis(job_steps=replace(job, table=hidden), calibration=NO_CALIBRATION, **unseen)
+    losses = measure_losses(found)
+    assert losses is not None
+    assert VerdictClass.IDLE_OTHER not in losses.by_class
+    losses = measure_losses(replace(found, job_steps=job))
+    assert losses is not None
+    assert losses.by_class[VerdictClass.IDLE_OTHER] == pytest.approx(100 * 10**9 / job.total_ns)
+
+
+def test_breaks_between_epochs_that_no_window_saw_are_part_of_the_picture():
+    recorded_ns = float(results.steps().training_step_ns.mean())
+    total_ns = round(100 * recorded_ns * 2)
+    job = replace(
+        results.job_steps(), count=100, total_ns=total_ns, wait_total_ns=0, break_total_ns=round(0.4 * total_ns)
+    )
+    ends = IteratorEnds(5, round(0.1 * total_ns), 10**8, total_ns)
+    whole = results.diagnosis(
+        step_breakdown=divided(device_compute=100), job_steps=job, iterator_ends=ends, calibration=NO_CALIBRATION
+    )
+    verdict = reach_verdict(whole)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
+    assert verdict.lost_percent == pytest.approx(30)
+    assert verdict.sentence.startswith("Between its epochs the job leaves the device idle")
+    parts = judged_parts_ns(whole)
+    assert not isinstance(parts, Unavailable)
+    assert parts[StepPart.PYTHON] == pytest.approx(0.3 * 2 * recorded_ns)
+    assert parts[StepPart.ITERATOR_END] == pytest.approx(0.1 * 2 * recorded_ns)
+    assert "and of the time between all epochs" in name_parts_basis(whole, verdict.step)
+
+
 def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
     """Judge a watched job that fills what others leave of two cores with a step of 50 ms, and whose pipeline works so long for a batch."""
     cores = 1.9 - other_cores
