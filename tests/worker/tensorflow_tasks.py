@@ -11,6 +11,7 @@ import time
 import unittest.mock
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -447,6 +448,25 @@ def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
         "graphs": timer._compute.experimental_get_tracing_count(),
         "nodes": max(nodes),
     }
+
+
+def count_gpu_products(compute_ms: float, product_us: list[float]) -> int:
+    """Return the products of a step by a clock that gives them these times, trial after trial, then the last one."""
+    trials, now_ns = 0, 0
+
+    def read_clock() -> int:
+        nonlocal trials, now_ns
+        if trials % 2:
+            each_us = product_us[min(trials // 2, len(product_us) - 1)]
+            now_ns += round(2 ** (trials // 2 + 1) * synthetic.MATRIX_TRIALS * each_us * 1000)
+        trials += 1
+        return now_ns
+
+    with (
+        unittest.mock.patch.object(synthetic, "MATRIX_SIZE", 1),
+        unittest.mock.patch.object(synthetic, "time", SimpleNamespace(perf_counter_ns=read_clock)),
+    ):
+        return synthetic.GpuTimer(synthetic.SyntheticStepTimes(compute_ms=compute_ms))._products
 
 
 def leave_something_behind() -> None:

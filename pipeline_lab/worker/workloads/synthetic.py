@@ -56,7 +56,9 @@ def _filler_lengths(workload: SyntheticWorkload, file_index: int, count: int) ->
 
 HASHED_BYTES = 100_000
 MATRIX_SIZE = 2048
-MATRIX_TRIALS = 20
+MATRIX_TRIALS, MATRIX_TRIALS_NS = 20, 100_000_000
+"""Products of a trial, and how long the last trials have to take together: an idle GPU has a low clock, and raises it meanwhile (timed
+once, a step of 20 ms took an H200 7 ms)."""
 MOST_PRODUCTS, LOOPED_PRODUCTS = 500, 100
 """Products that stand in the graph one after another; further ones come first, in a loop of that many a round, because a
 step of minutes would need a million nodes."""
@@ -154,10 +156,13 @@ class GpuTimer(_Timer):
     def _count_products(self, duration_ns: float) -> int:
         empty, compute = tf.zeros([1, 1], tf.uint8), tf.function(self._compute_on)
         float(compute(empty, self._number)[0])
-        start_ns = time.perf_counter_ns()
-        float(compute(empty, self._number)[0])
-        product_ns = (time.perf_counter_ns() - start_ns) / MATRIX_TRIALS
-        return max(1, round(duration_ns / product_ns))
+        calls, lasted_ns = 1, 0
+        while lasted_ns < MATRIX_TRIALS_NS:
+            calls, start_ns = 2 * calls, time.perf_counter_ns()
+            results = [compute(empty, self._number)[0] for _ in range(calls)]
+            float(results[-1])
+            lasted_ns = time.perf_counter_ns() - start_ns
+        return max(1, round(duration_ns * calls * MATRIX_TRIALS / lasted_ns))
 
     def _compute_on(self, payload: Any, number: Any) -> Any:
         first = tf.cast(payload[0, 0], tf.float32)
