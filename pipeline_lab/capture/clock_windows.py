@@ -15,6 +15,8 @@ TICK_S = 0.02
 """Between ticks while a window is open, or due."""
 STEPS_IN_WINDOW, LONGEST_S = 2.5, 30.0
 """Steps that a window of a slow job holds, so that one is whole wherever it opens, and its longest time for that."""
+LONGEST_FIRST_S = 60.0
+"""Longest that a window waits for the end of the first step, whose tracing and compiling say nothing of later ones."""
 LONGEST_PAUSE_S = 0.25
 """Between ticks while nothing is due: each one holds Python's lock, which the job needs."""
 
@@ -30,6 +32,7 @@ class ClockWindows:
             moments with the same numbers.
         step_ns: Returns how long a step takes; None before that is known. A window that would not hold a whole step is made
             longer.
+        in_first_step: Says whether the job is in its first step; a window that is due waits for its end.
     """
 
     def __init__(
@@ -42,10 +45,11 @@ class ClockWindows:
         ceiling_bytes: int,
         in_step: bool = False,
         step_ns: Callable[[], float | None] = lambda: None,
+        in_first_step: Callable[[], bool] = lambda: False,
     ) -> None:
         self._recording, self._recorder = recording, recorder
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
-        self._step_ns, self._longest_s = step_ns, LONGEST_S
+        self._step_ns, self._longest_s, self._in_first_step = step_ns, LONGEST_S, in_first_step
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
         self._due_s = math.inf
@@ -107,7 +111,9 @@ class ClockWindows:
             self._report_full(error)
 
     def _is_due(self) -> bool:
-        return self._recorder.is_ready and not self._failed and time.time() >= self._due_s
+        late_s = time.time() - self._due_s
+        waits = late_s < LONGEST_FIRST_S and not self._in_step and self._in_first_step()
+        return self._recorder.is_ready and not self._failed and late_s >= 0 and not waits
 
     def _open(self) -> None:
         self._due_s = self._next_due()

@@ -293,7 +293,7 @@ class Watcher:
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
-        from pipeline_lab.capture.script.keras_hooks import is_validating
+        from pipeline_lab.capture.script.keras_hooks import is_building, is_validating
         from pipeline_lab.capture.script.timed_steps import TimedSteps
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 
@@ -319,6 +319,7 @@ class Watcher:
             ceiling_bytes=CEILING_MB * BYTES_PER_MB,
             in_step=recording.process.size > 1,
             step_ns=lambda: steps.log.step_ns,
+            in_first_step=lambda: is_building() or steps.log.is_in_first_step,
         )
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)

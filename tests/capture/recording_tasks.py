@@ -20,7 +20,9 @@ from tensorflow.python.profiler.internal import _pywrap_profiler
 from pipeline_lab import explain
 from pipeline_lab.capture import remote
 from pipeline_lab.capture.profile_windows import ProfileWindows
+from pipeline_lab.capture.script import keras_hooks, step_hooks
 from pipeline_lab.capture.script.live_iterators import BusiestIterator, note_new_iterators
+from pipeline_lab.capture.script.step_notes import Note, Pass, Role
 from pipeline_lab.capture.shared_profiler import SharedProfiler
 from pipeline_lab.errors import CaptureError, PipelineLabError
 from pipeline_lab.runs import own_job_runs
@@ -29,6 +31,30 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.pipeline_model import ModelProbe
 from tests.support.ports import free_port
+
+
+def tell_when_keras_builds() -> list[bool]:
+    """Return whether Keras is said to build its training function: in its first and second call, and after a call that fails."""
+    told: list[bool] = []
+
+    def train(iterator: str) -> None:
+        told.append(keras_hooks.is_building())
+        if iterator == "empty":
+            raise StopIteration
+
+    notes: list[Note] = []
+    step_hooks.listen(notes.append)
+    step_hooks.here.epoch = Pass("fit", Role.FIT)
+    try:
+        timed = keras_hooks._timed(train, 1, trains=True)
+        timed("some")
+        timed("some")
+        with contextlib.suppress(StopIteration):
+            keras_hooks._timed(train, 1, trains=True)("empty")
+        return [*told, keras_hooks.is_building()]
+    finally:
+        step_hooks.leave(notes.append)
+        step_hooks.here.epoch = None
 
 
 def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:

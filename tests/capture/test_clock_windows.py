@@ -125,6 +125,28 @@ def test_a_window_is_long_enough_to_hold_a_whole_step_of_a_slow_job(recording: R
     assert (window.stopped_ns - window.started_ns) / 1e9 == pytest.approx(2.5 * 3.4, abs=0.11)
 
 
+def test_a_window_waits_for_the_end_of_the_first_step_but_not_for_ever(recording: Recording, now: FakeTime) -> None:
+    """A first step until 1,017.5 s: the window that was due at 1,002 opens then, and the later ones as ever."""
+    recorder = recording.windows(FakeProfiler())
+    windows = ClockWindows(
+        recording,
+        recorder,
+        every_s=10,
+        length_s=1,
+        ceiling_bytes=100 * MB,
+        in_first_step=lambda: now.now_s < 1017.5,
+    )
+    windows.begin()
+    assert _tick(windows, recorder, now, 1040) == [1017.5, 1021.5, 1029.5, 1039.5]
+    windows.finish()
+    endless = ClockWindows(
+        recording, recorder, every_s=10, length_s=1, ceiling_bytes=100 * MB, in_first_step=lambda: True
+    )
+    endless.begin()
+    assert _tick(endless, recorder, now, 1110)[0] == 1040.1 + 2 + 60
+    endless.finish()
+
+
 def test_processes_in_step_open_at_whole_multiples_of_the_period(recording: Recording, now: FakeTime) -> None:
     now.now_s = 1003.7
     recorder = recording.windows(FakeProfiler())

@@ -116,7 +116,12 @@ def is_validating() -> bool:
     return _validations > 0
 
 
-_validations = 0
+def is_building() -> bool:
+    """Say whether Keras calls a training function for the first time now, which traces and compiles it."""
+    return _built_now > 0
+
+
+_validations = _built_now = 0
 
 
 def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,6 +227,7 @@ def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Calla
 
     @functools.wraps(function)
     def call(iterator: Any) -> Any:
+        global _built_now
         nonlocal is_first
         of = here.epoch
         if of is None or not listeners:
@@ -231,13 +237,16 @@ def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Calla
         if of.iterator is None:
             with contextlib.suppress(TypeError):
                 of.iterator = refer_to(iterator)
-        asked_ns = now_ns()
+        asked_ns, builds = now_ns(), is_first and trains
+        _built_now += builds
         try:
             result = function(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             tell(Ended(of, asked_ns, now_ns()))
             note_gaps(of, iterator)
             raise
+        finally:
+            _built_now -= builds
         tell(Called(of, asked_ns, now_ns(), steps, is_first))
         is_first = False
         return result

@@ -152,6 +152,11 @@ class StepLog:
         """Time of the last step that was read; None before the first."""
         return self._recent_ns
 
+    @property
+    def is_in_first_step(self) -> bool:
+        """Whether a loop that trains has begun its first step, and not yet its second."""
+        return self._open is not None and self._open.end_ns is None and not (self._step or self._ready)
+
     def drain(self, now_ns: int) -> None:
         """Read the notes, and write the rows that are complete; always from the same thread.
 

@@ -92,6 +92,15 @@ def test_a_step_lasts_from_its_request_to_the_next_one(script: Script) -> None:
     assert {row["examples"] for row in rows} == {4}
 
 
+def test_a_loop_is_in_its_first_step_until_it_asks_for_the_second_batch(script: Script) -> None:
+    told, epoch = [script.log.is_in_first_step], _training()
+    for _ in range(3):
+        script.take(epoch, 2, 8)
+        script.drain()
+        told.append(script.log.is_in_first_step)
+    assert told == [False, True, False, False]
+
+
 def test_epochs_that_are_over_before_anybody_looks_are_timed_too(script: Script) -> None:
     class Gone:
         """An iterator that the script does not keep."""
