@@ -9,6 +9,7 @@ from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.step_breakdown import count_training_steps
 from pipeline_lab.analysis.verdict.recording_effects import (
     PROFILER_SLOWDOWN_PERCENT,
     cut_off_steps,
@@ -173,8 +174,8 @@ def checkpoint_stall(results: Results) -> Finding | None:
 def hidden_contention(results: Results) -> Finding | None:
     """Work that takes longer beside the pipeline than alone, without any visible wait.
 
-    The end-to-end step (P) less its visible wait (W) is work; in the compute-only step the same work takes G. What it takes
-    more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
+    The end-to-end step (P) less its visible wait (W), and less the copy of its batch to a device, is work; in the compute-only step the
+    same work takes G. What it takes more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
     """
     calibration, job = results.calibration, results.job_steps
     if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or job.wait_total_ns is None:
@@ -183,7 +184,8 @@ def hidden_contention(results: Results) -> Finding | None:
     if alone is None or is_machine_busy(results):
         return None
     wait = job.wait_total_ns / job.count
-    hidden = min(calibration.step_ns - wait - calibration.device_only_ns, alone - wait)
+    copied = _copied_ns(results)
+    hidden = min(calibration.step_ns - wait - copied - calibration.device_only_ns, alone - wait)
     if hidden < HIDDEN_PERCENT / 100.0 * calibration.step_ns:
         return None
     return Finding(
@@ -194,10 +196,19 @@ def hidden_contention(results: Results) -> Finding | None:
         (
             Evidence("end-to-end step", format_duration(calibration.step_ns)),
             Evidence("of it waiting", format_duration(wait)),
+            *((Evidence("of it copying to the device", format_duration(copied)),) if copied else ()),
             Evidence("compute-only step", format_duration(calibration.device_only_ns)),
             Evidence("input-only time per batch", format_duration(alone)),
         ),
     )
+
+
+def _copied_ns(results: Results) -> float:
+    """Return how long a device waits for the copy of a step's batch, on average; 0 where that was not recorded."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.host_to_device_ns:
+        return 0.0
+    return breakdown.host_to_device_ns / count_training_steps(breakdown, results.steps)
 
 
 def stragglers(results: Results) -> Finding | None:

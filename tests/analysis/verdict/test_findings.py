@@ -12,7 +12,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
@@ -214,6 +214,14 @@ def test_hidden_contention_is_work_beyond_the_held_batch_that_no_wait_shows():
     assert kinds(calibration=crowded) == ["hidden-contention"]
     assert kinds(calibration=crowded, other_cpu_percent=70.0) == ["busy-machine"]
     assert kinds(calibration=replace(crowded, pipeline_only_ns=32e6)) == []  # it cannot take 14 ms with 2
+
+
+def test_the_copy_of_a_batch_to_the_device_is_no_contention():
+    """Of 60 ms the steps wait 30; alone on a batch that the device holds they take 16. The device waits 14 for each copy."""
+    crowded, breakdown = Calibration(16e6, 60e6, 60e6), results.diagnosis().step_breakdown
+    assert not isinstance(breakdown, Unavailable)
+    copies_ns = round(14e6 * count_training_steps(breakdown, results.steps()))
+    assert kinds(calibration=crowded, step_breakdown=replace(breakdown, host_to_device_ns=copies_ns)) == []
 
 
 def test_the_profilers_own_price():
