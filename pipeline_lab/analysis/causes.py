@@ -49,7 +49,7 @@ class GapCause(StrEnum):
         activity: What was being done, as part of a sentence.
         meaning: *The device idles, and …*
         light, dark: Its color in charts of that mode.
-        sentence: Of a verdict about it; ``{device}``, ``{framework}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
+        sentence: Of a verdict about it; ``{device}``, ``{framework}``, ``{where}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
         recommendation: What to try, where something can be done.
     """
 
@@ -185,7 +185,7 @@ class GapCause(StrEnum):
         "Python outside TensorFlow (callbacks, printing, garbage collection)",
         "the training thread is outside TensorFlow",
         ("#ee3fae", "#d398bb"),
-        "Python code between {framework}'s calls leaves {device} idle for {lost} of each {step} step ({share}).",
+        "Python code between {framework}'s calls{where} leaves {device} idle for {lost} of each {step} step ({share}).",
         _LESS_BETWEEN_STEPS,
     )
     UNKNOWN = (

@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, to_ms
 from pipeline_lab.analysis.idle.idle_gaps import IDLE_GAPS, IdleGaps
+from pipeline_lab.analysis.idle.idle_python import IDLE_PYTHON, IdlePython
 from pipeline_lab.analysis.input.input_stalls import INPUT_STALLS, InputStalls
 from pipeline_lab.analysis.input.live_model import LIVE_MODEL, LiveModel
 from pipeline_lab.analysis.machine.allocators import ALLOCATORS, Allocators
@@ -124,6 +125,7 @@ class Results:
     hosts: Annotated[Hosts | Unavailable, HOSTS]
     calibration: Annotated[Calibration | Unavailable, CALIBRATION]
     idle_gaps: Annotated[IdleGaps | Unavailable, IDLE_GAPS]
+    idle_python: Annotated[IdlePython | Unavailable, IDLE_PYTHON]
     tf_data: Annotated[TfData | Unavailable, TF_DATA]
     written: Annotated[WrittenPipeline | Unavailable, WRITTEN]
     file_sampling: Annotated[FileSampling | Unavailable, FILE_SAMPLING]

@@ -260,6 +260,14 @@ class Activity:
         return python[int(np.argmax(calls))] if any(calls) else next(iter(python), None)
 
     @cached_property
+    def framework_calls(self) -> IntArray:
+        """When the training thread called TensorFlow or JAX, ascending, shape (n,)."""
+        if self.host is None or self.training_line is None:
+            return _NONE
+        is_entry = self.host.name_mask(lambda name: name.startswith(_ENTRY_POINTS))
+        return np.sort(self.training_line.start_ns[is_entry[self.training_line.name_index]])
+
+    @cached_property
     def runtime(self) -> IntArray:
         """Moments at which the training thread is inside TensorFlow, or the runtime executes ops of its functions."""
         sets = [self._line_set(line, Kind.EXECUTOR | Kind.OP) for line in self._step_lines()]

@@ -38,6 +38,8 @@ CHECKPOINT_PERCENT = 5.0
 FEWER_CHECKPOINTS = (
     "write them less often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True))."
 )
+PYTHON_PERCENT = 10.0
+"""Of the recorded steps, from which on the Python is named that the device waits for: half of what gives a run its name."""
 ENDS_PERCENT = 2.0
 """The same as for outliers: each end is one."""
 BOUNDARIES_PERCENT = 5.0
@@ -209,6 +211,23 @@ def _copied_ns(results: Results) -> float:
     if isinstance(breakdown, Unavailable) or not breakdown.host_to_device_ns:
         return 0.0
     return breakdown.host_to_device_ns / count_training_steps(breakdown, results.steps)
+
+
+def idle_python(results: Results) -> Finding | None:
+    """Python between the calls to the framework, where it is known in which functions the device waits for it."""
+    python, breakdown = results.idle_python, results.step_breakdown
+    if isinstance(python, Unavailable) or isinstance(breakdown, Unavailable) or not python.functions:
+        return None
+    percent = 100.0 * python.total_ns / max(1, breakdown.total_ns)
+    if percent < PYTHON_PERCENT:
+        return None
+    first, *_ = python.functions
+    return Finding(
+        "idle-python",
+        f"For {format_percent(percent)} of the recorded steps the device waits for Python between the calls to the framework, "
+        f"{format_percent(100.0 * first.idle_ns / python.total_ns)} of that in {first.place}.",
+        tuple(Evidence(each.place, format_duration(each.idle_ns)) for each in python.functions[:MAX_NAMES]),
+    )
 
 
 def stragglers(results: Results) -> Finding | None:
@@ -454,6 +473,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     stragglers,
     collectives,
     hidden_contention,
+    idle_python,
     _shortened_windows,
     _profiler_overhead,
     _busy_machine,

@@ -16,6 +16,7 @@ from pipeline_lab.analysis.causes import (
 )
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.idle.idle_python import PythonFunction
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
@@ -50,6 +51,7 @@ def write_sentence(
     share_percent: float | None = None,
     *,
     framework: str = "TensorFlow",
+    function: PythonFunction | None = None,
 ) -> str:
     """Say in one sentence what holds the job back, and how much of a step that takes.
 
@@ -60,6 +62,7 @@ def write_sentence(
         losses: How the step divides.
         share_percent: What the cause takes of the step; None for all of the class.
         framework: What the job is written in.
+        function: In which most of the idle time in Python passes, if known.
     """
     stage = None if blame.stage is None else name_stage(blame.calls, blame.stage)
     functions = name_python(blame.calls)
@@ -82,6 +85,7 @@ def write_sentence(
     return template.format(
         device=losses.worker,
         framework=framework,
+        where="" if function is None else f", mostly {function.place},",
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
         share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
@@ -246,7 +250,8 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     if kind is VerdictClass.IDLE_OTHER and cause:
         lost_percent = _cause_percent(GapCause(cause), losses, results)
     framework = "JAX" if results.source.is_of_jax else "TensorFlow"
-    sentence = write_sentence(kind, cause, blame, losses, lost_percent, framework=framework)
+    function = _find_function(results)
+    sentence = write_sentence(kind, cause, blame, losses, lost_percent, framework=framework, function=function)
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(name_first_epoch(name_last_host(sentence, results), first_epoch), results),
@@ -296,6 +301,15 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     if losses.breaking_percent > losses.by_class[kind] / 2:
         return GapCause.PYTHON.value
     return None if isinstance(breakdown, Unavailable) else breakdown.idle_otherwise_cause.value
+
+
+def _find_function(results: Results) -> PythonFunction | None:
+    """Return the function in which most of the idle time in Python passes; None where none does, or it is not known."""
+    found = results.idle_python
+    if isinstance(found, Unavailable) or not found.functions:
+        return None
+    first, *_ = found.functions
+    return first if first.idle_ns > found.total_ns / 2 else None
 
 
 def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:

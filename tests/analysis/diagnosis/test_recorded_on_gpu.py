@@ -74,6 +74,22 @@ def test_a_generator_between_steps_in_jax_is_python_with_advice_for_jax():
     assert not found.suggestions[0].command, "watch and fix are for TensorFlow"
 
 
+def test_the_function_that_holds_the_device_up_is_named_where_python_was_traced():
+    python = read("jax_no_marks").idle_python
+    assert not isinstance(python, Unavailable)
+    first, *_ = python.functions
+    assert first.place == "batches (jax_capture.py:10)", "the generator, and not the loop that takes its batches"
+    waited_ms = sum(
+        TRUTH["jax_no_marks"]["wait_ms"][1:]
+    )  # each step lasts from a call to the next, so the first wait is in none
+    assert first.idle_ns / NS_PER_MS == pytest.approx(waited_ms, rel=0.02)
+    assert python.total_ns == pytest.approx(first.idle_ns, rel=0.1)
+    assert isinstance(read("jax_stalls").idle_python, Unavailable)
+    (said,) = (each.sentence for each in read("jax_no_marks").findings if each.kind == "idle-python")
+    assert said.startswith("For 37 % of the recorded steps the device waits for Python")
+    assert said.endswith("of that in batches (jax_capture.py:10).")
+
+
 def test_python_between_the_steps_of_tensorflow_on_a_gpu():
     found = read("tensorflow_python")
     assert (found.verdict.verdict_class, found.verdict.cause) == (VerdictClass.IDLE_OTHER, GapCause.PYTHON)
