@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
-from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, Trace
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
 from pipeline_lab.trace.wire import DAMAGED, ByteArray, Int64Array
 from pipeline_lab.trace.xplane.stats import as_float, as_int
 from pipeline_lab.trace.xplane.xspace import EPOCH_NS, LIMIT_NS
@@ -204,8 +204,8 @@ def _decode(content: bytes) -> object:
 
 
 @dataclass(frozen=True, eq=False)
-class JsonStats:
-    """Decodes the arguments of one thread's events (a `schema.StatSource`).
+class JsonStats(StatSource):
+    """Decodes the arguments of one thread's events.
 
     Attributes:
         data: The file.

@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
@@ -152,7 +153,7 @@ def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape
         if not (argument.flags.c_contiguous and argument.dtype.isnative):
             argument = np.ascontiguousarray(argument, argument.dtype.newbyteorder("="))
             copies.append(argument)
-        numbers.append(argument.ctypes.data)
+        numbers.append(_address(argument))
         numbers.extend(argument.shape)
         return f"{argument.dtype.char}{argument.ndim}"
     if isinstance(argument, tuple):
@@ -161,6 +162,20 @@ def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape
     return _NUMBER
 
 
+def _address(array: AnyArray) -> int:
+    """Return where an array lies; ``array.ctypes`` takes longer than many a call. Of the last one that is read only it is kept."""
+    global _read_only
+    if array.flags.writeable and array.size:
+        return ctypes.addressof(ctypes.c_char.from_buffer(cast(Any, array)))
+    known, address = _read_only
+    if known() is array:
+        return address
+    address = array.ctypes.data
+    _read_only = weakref.ref(array), address
+    return address
+
+
+_read_only: tuple[Callable[[], AnyArray | None], int] = (lambda: None, 0)
 _NUMBER = "-"
 
 

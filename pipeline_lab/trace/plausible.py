@@ -4,6 +4,7 @@ One event a month away from the others would make a month of idle time, and one 
 overflow. The time of the recording is where most events lie, with a margin that no sound capture needs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ _LIMIT_NS = 1 << 61
 
 
 @dataclass(frozen=True)
-class SomeStats:
+class SomeStats(StatSource):
     """The stats of some events of a line: ``kept`` are their rows there."""
 
     stats: StatSource
@@ -41,6 +42,12 @@ class SomeStats:
 
     def texts(self, rows: IntArray, stat: str) -> list[str | None]:
         return self.stats.texts(self.kept[rows], stat)
+
+    def each_ints(self, rows: IntArray, stats: Sequence[str]) -> list[tuple[IntArray, BoolArray]]:
+        return self.stats.each_ints(self.kept[rows], stats)
+
+    def each_texts(self, rows: IntArray, stats: Sequence[str]) -> list[list[str | None]]:
+        return self.stats.each_texts(self.kept[rows], stats)
 
 
 def leave_out_impossible(trace: Trace) -> Trace:

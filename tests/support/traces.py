@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, Trace
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
 
 Event = tuple[str, float, float] | tuple[str, float, float, dict[str, Any]]
 WAIT = "IteratorGetNextOp::DoCompute"
@@ -18,7 +18,7 @@ PROCESS = "ExecutorState::Process"
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(StatSource):
     rows: list[dict[str, Any]]
 
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:

@@ -5,7 +5,7 @@ Read from every call, or from evenly chosen ones of a stage with very many: deco
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -19,6 +19,19 @@ from pipeline_lab.units import BYTES_PER_MB
 SAMPLED_CALLS = 500
 """Calls of one stage in one trace whose stats are read."""
 NOT_TOLD = -1
+NUMBERS = (
+    "id",
+    "buffered_elements",
+    "buffer_limit",
+    "buffer_size",
+    "parallelism",
+    "cycle_length",
+    "threadpool_size",
+    "cpu_budget",
+    "ram_budget_megabytes",
+)
+TEXTS = ("name", "types", "shapes", "autotune", "deterministic")
+"""What is read of a call."""
 
 _CREATION_NUMBER = re.compile(r":\d+")
 _SHAPE = re.compile(r"\[([\d,]{0,100})\]")  # more digits than any shape has would pass what a float can hold
@@ -33,7 +46,7 @@ _RAM = re.compile(r"(\d{1,12}) out of (\d+)")
 
 @dataclass(frozen=True, eq=False)
 class CallStats:
-    """The stats of some calls of all stages; each is read once for all of them, since a look takes longer than what it finds.
+    """The stats of some calls of all stages; read once for all of them, since a look takes longer than what it finds.
 
     Attributes:
         threads: Where the calls come from.
@@ -44,21 +57,24 @@ class CallStats:
     threads: Threads
     rows: IntArray
     ends: IntArray
-    _read: dict[str, IntArray] = field(default_factory=dict)
-    _texts: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def ints(self, stat: str) -> IntArray:
-        """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
-        if stat not in self._read:
-            values, known = self.threads.ints(self.rows, stat)
-            self._read[stat] = np.where(known, values, NOT_TOLD)
-        return self._read[stat]
+        """Return a stat of every call, one of :data:`NUMBERS`, ``NOT_TOLD`` where there is none, shape (n,)."""
+        return self._numbers[stat]
 
     def text(self, row: int, stat: str) -> str:
-        """Return a stat of the first or the last call of a stage as text; empty if it has none."""
-        if stat not in self._texts:
-            self._texts[stat] = dict(zip(self.ends.tolist(), self.threads.texts(self.ends, stat), strict=True))
+        """Return a stat of the first or the last call of a stage, one of :data:`TEXTS`; empty if it has none."""
         return self._texts[stat][row]
+
+    @cached_property
+    def _numbers(self) -> dict[str, IntArray]:
+        told = zip(NUMBERS, self.threads.each_ints(self.rows, NUMBERS), strict=True)
+        return {stat: np.where(known, values, NOT_TOLD) for stat, (values, known) in told}
+
+    @cached_property
+    def _texts(self) -> dict[str, dict[int, str]]:
+        rows, told = self.ends.tolist(), self.threads.each_texts(self.ends, TEXTS)
+        return {stat: dict(zip(rows, texts, strict=True)) for stat, texts in zip(TEXTS, told, strict=True)}
 
     @cached_property
     def ram_used_bytes(self) -> IntArray:

@@ -1,5 +1,6 @@
 """The events of a trace that belong to tf.data, thread by thread, as columns: the ground of every analysis here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -79,22 +80,36 @@ class Threads:
 
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, NDArray[np.bool_]]:
         """Return a stat of these rows, and which of them have it."""
-        values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+        (found,) = self.each_ints(rows, (stat,))
+        return found
+
+    def each_ints(self, rows: IntArray, stats: Sequence[str]) -> list[tuple[IntArray, NDArray[np.bool_]]]:
+        """Return several stats of these rows, and which of them have each."""
+        found = [(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)) for _ in stats]
 
         def read(part: tuple[int, slice | IntArray]) -> None:
             number, at = part
             events = self.event[rows[at]].astype(np.int64)
-            values[at], known[at] = self.lines[number].stats.ints(events, stat)
+            told = self.lines[number].stats.each_ints(events, stats)
+            for (values, known), (those, are_known) in zip(found, told, strict=True):
+                values[at], known[at] = those, are_known
 
         on_all_cores(read, self._by_thread(rows), len(rows))
-        return values, known
+        return found
 
     def texts(self, rows: IntArray, stat: str) -> list[str]:
         """Return a stat of these rows as text; empty where there is none."""
-        values = np.full(len(rows), "", np.object_)
+        (found,) = self.each_texts(rows, (stat,))
+        return found
+
+    def each_texts(self, rows: IntArray, stats: Sequence[str]) -> list[list[str]]:
+        """Return several stats of these rows as text."""
+        found = [np.full(len(rows), "", np.object_) for _ in stats]
         for number, at in self._by_thread(rows):
-            values[at] = self.lines[number].stats.texts(self.event[rows[at]].astype(np.int64), stat)
-        return [value or "" for value in values]
+            told = self.lines[number].stats.each_texts(self.event[rows[at]].astype(np.int64), stats)
+            for values, those in zip(found, told, strict=True):
+                values[at] = those
+        return [[value or "" for value in values] for values in found]
 
     def _by_thread(self, rows: IntArray) -> list[tuple[int, slice | IntArray]]:
         """Return the numbers of the threads that have any of these rows, and where in ``rows`` those lie."""

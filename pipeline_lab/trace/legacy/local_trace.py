@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_NAME, MemoryBudget
 from pipeline_lab.trace.legacy.local_scan import MEMO, EventColumns, LocalScan, read_args
-from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, Line, Plane, Salvage, Trace
+from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, Line, Plane, Salvage, StatSource, Trace
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane.stats import as_float, as_int
 
@@ -67,8 +67,8 @@ def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace
 
 
 @dataclass(frozen=True, eq=False)
-class ArgStats:
-    """Decodes the arguments of one line's events (a `schema.StatSource`).
+class ArgStats(StatSource):
+    """Decodes the arguments of one line's events.
 
     TensorFlow 2.1 kept what an event says about itself (``train#step_num=3,_r=1#``) in the argument ``label``;
     its parts are stats of their own here.

@@ -319,13 +319,19 @@ def find_event_stats(
     offsets: Int64Array,
     stride: int,
     rows: Int64Array,
+    first: int,
+    end: int,
     wanted: Int64Array,
+    bounds: Int64Array,
     kinds: Int8Array,
     values: Int64Array,
 ) -> None:
-    """Find a stat in the events ``rows`` of a line; ``values`` has shape (len(rows), 2), see `find_stat`."""
+    """Find some stats in the events ``rows[first:end]`` of a line.
+
+    The ids of stat ``s`` are ``wanted[bounds[s]:bounds[s + 1]]``; ``kinds`` has shape (stats, len(rows)), ``values`` (stats, len(rows), 2), see `find_stat`.
+    """
     row, at = -1, 0
-    for k in range(len(rows)):
+    for k in range(first, end):
         if not (row <= rows[k] < row + stride and row >= 0):
             row = rows[k] - rows[k] % stride
             at = offsets[row // stride]
@@ -338,7 +344,9 @@ def find_event_stats(
                     return
             if number == 4 and wire == CHUNK:
                 if row == rows[k]:
-                    kinds[k], values[k, 0], values[k, 1] = find_stat(data, after - value, after, 4, wanted)
+                    for s in range(len(bounds) - 1):
+                        found = find_stat(data, after - value, after, 4, wanted[bounds[s] : bounds[s + 1]])
+                        kinds[s, k], values[s, k, 0], values[s, k, 1] = found
                     break
                 row += 1
             at = after

@@ -1,7 +1,7 @@
 """Stats of events, decoded from the file's bytes only when needed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.file_memory import release_pages
-from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
+from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, StatSource
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 
@@ -58,8 +58,8 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class EventStats:
-    """Decodes the stats of one line's events (a `schema.StatSource`).
+class EventStats(StatSource):
+    """Decodes the stats of one line's events.
 
     What an event does not carry itself is looked up in its metadata, where TPU captures keep what all events of one
     operation share.
@@ -85,7 +85,12 @@ class EventStats:
     names: StatNames
 
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
-        cells = self._find(rows, stat)
+        return self._as_ints(*self._find(rows, (stat,)))
+
+    def each_ints(self, rows: IntArray, stats: Sequence[str]) -> list[tuple[IntArray, BoolArray]]:
+        return list(map(self._as_ints, self._find(rows, stats)))
+
+    def _as_ints(self, cells: Cells) -> tuple[IntArray, BoolArray]:
         known = (cells.kinds == plane_wire.INT64) | (cells.kinds == plane_wire.UINT64)
         values = np.where(known, cells.values[:, 0], 0)
         for row in np.flatnonzero((cells.kinds != plane_wire.ABSENT) & ~known):
@@ -95,7 +100,7 @@ class EventStats:
         return values, known
 
     def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
-        cells = self._find(rows, stat)
+        (cells,) = self._find(rows, (stat,))
         bits = np.ascontiguousarray(cells.values[:, 0])
         values = np.full(len(bits), np.nan)
         for kind, numbers in (
@@ -109,31 +114,51 @@ class EventStats:
         return values
 
     def texts(self, rows: IntArray, stat: str) -> list[str | None]:
-        cells = self._find(rows, stat)
+        return self._as_texts(*self._find(rows, (stat,)))
+
+    def each_texts(self, rows: IntArray, stats: Sequence[str]) -> list[list[str | None]]:
+        return list(map(self._as_texts, self._find(rows, stats)))
+
+    def _as_texts(self, cells: Cells) -> list[str | None]:
         values: list[str | None] = [None] * len(cells.kinds)
         for row in np.flatnonzero(cells.kinds != plane_wire.ABSENT).tolist():
             value = decode(self.data, self.names, cells, row)
             values[row] = None if value is None else str(value)
         return values
 
-    def _find(self, rows: IntArray, stat: str) -> Cells:
+    def _find(self, rows: IntArray, stats: Sequence[str]) -> list[Cells]:
+        """Find some stats of some events, all of an event's at once."""
         rows = np.ascontiguousarray(rows, np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.name_index):
             raise IndexError(f"rows must lie in [0, {len(self.name_index)})")
-        cells = Cells(np.zeros(len(rows), np.int8), np.zeros((len(rows), 2), np.int64))
-        wanted = self.names.ids(stat)
-        if not len(wanted):
-            return cells
+        wanted = [self.names.ids(stat) for stat in stats]
+        kinds, values = np.zeros((len(stats), len(rows)), np.int8), np.zeros((len(stats), len(rows), 2), np.int64)
+        found = [Cells(*cells) for cells in zip(kinds, values, strict=True)]
+        bounds = np.cumsum([0, *map(len, wanted)])
+        if not bounds[-1]:
+            return found
+        ids = np.concatenate(wanted)
         for piece in _pieces(rows):
-            kinds, values = cells.kinds[piece], cells.values[piece]
             plane_wire.find_event_stats(
-                self.data, self.stop, self.offsets, self.stride, rows[piece], wanted, kinds, values
+                self.data,
+                self.stop,
+                self.offsets,
+                self.stride,
+                rows,
+                piece.start,
+                piece.stop,
+                ids,
+                bounds,
+                kinds,
+                values,
             )
             self._release(rows[piece])
-        missing = np.flatnonzero(cells.kinds == plane_wire.ABSENT)
-        if len(missing) and len(self.bodies):
-            self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)
-        return cells
+        if len(self.bodies):
+            for cells, ids_of_one in zip(found, wanted, strict=True):
+                missing = np.flatnonzero(cells.kinds == plane_wire.ABSENT)
+                if len(missing) and len(ids_of_one):
+                    self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, ids_of_one)
+        return found
 
     def _release(self, rows: IntArray) -> None:
         """Give the part of the file back to the system that a look into these events has touched, if it is large."""
