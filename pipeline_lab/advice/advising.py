@@ -29,7 +29,6 @@ from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
-from pipeline_lab.analysis.verdict.losses import measure_losses
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
@@ -257,15 +256,15 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
     """Add what to do about what lies between epochs, beside ends of iterators, and no window saw; first where that is most of the loss."""
-    verdict, losses = diagnosis.verdict, measure_losses(judged(diagnosis))
+    verdict = diagnosis.verdict
     one_iterator, less_python = GapCause.ITERATOR_END.recommendation, GapCause.PYTHON.recommendation
     assert one_iterator is not None
     assert less_python is not None
-    if losses is None or losses.breaking_percent < ENDS_PERCENT or one_iterator.change in {one.change for one in found}:
+    if verdict.break_percent < ENDS_PERCENT or one_iterator.change in {one.change for one in found}:
         return found
-    if verdict.cause == GapCause.PYTHON and losses.breaking_percent > (verdict.lost_percent or 0.0) / 2:
+    if verdict.cause == GapCause.PYTHON and verdict.break_percent > (verdict.lost_percent or 0.0) / 2:
         found = tuple(each for each in found if each.change != less_python.change)
-    return _add(found, Suggestion(one_iterator.change, BREAKS_WHY, round(losses.breaking_percent, 1)))
+    return _add(found, Suggestion(one_iterator.change, BREAKS_WHY, round(verdict.break_percent, 1)))
 
 
 def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ...]:

@@ -16,7 +16,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.losses import deciding_breakdown, judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.aggregate import IntArray
+from pipeline_lab.figures.aggregate import IntArray, group_starts
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.figures.timeline_chart import KINDS, Segments, row_segments, timeline_rows
 from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_percent
@@ -38,6 +38,8 @@ CONTENDED = "taken by the input pipeline"
 CUT, LEAST_CUT = "cut", 0.01
 """Name of the line where time outside of steps is cut out, and share of a window from which such time is."""
 WINDOW_HEIGHT, AXIS_HEIGHT = 26, 46
+MOST_LOOKED_AT = 60
+"""Windows of a run that are compared to draw one of them."""
 MAX_SEGMENTS, FINE_ENOUGH = 400, 0.8
 """Of the window, more are joined; and the share of it that is drawn from which they are fine enough."""
 
@@ -136,7 +138,10 @@ class DrawnWindow:
 
 
 def window_with_steps(diagnosis: Diagnosis) -> DrawnWindow | None:
-    """Return the window that steps fill most of, of the host that the others wait for; None where nothing was recorded."""
+    """Return the window that steps fill most of, of the host that the others wait for; None where nothing was recorded.
+
+    Of very many windows :data:`MOST_LOOKED_AT` are looked at, evenly chosen.
+    """
     gaps, steps, hosts = diagnosis.idle_gaps, diagnosis.steps, diagnosis.hosts
     if isinstance(gaps, Unavailable) or not (rows := timeline_rows(gaps)):
         return None
@@ -144,8 +149,9 @@ def window_with_steps(diagnosis: Diagnosis) -> DrawnWindow | None:
     worked_ns = {(each.host, each.name): each.busy_ns for each in gaps.devices}
     candidates = [row[:2] for row in rows if row[0] == last] or [row[:2] for row in rows if row[0] == rows[0][0]]
     host, device = max(candidates, key=lambda one: worked_ns.get(one, 0))  # of equal ones the first
-    rows = [row for row in rows if row[:2] == (host, device)]
-    rows = sorted(rows, key=lambda row: abs(rows.index(row) - len(rows) // 2))  # of equal ones that in the middle
+    own = [row for row in rows if row[:2] == (host, device)]
+    chosen = sorted(group_starts(len(own), MOST_LOOKED_AT).tolist(), key=lambda place: abs(place - len(own) // 2))
+    rows = [own[place] for place in chosen]  # of equal ones that in the middle
     windows = [DrawnWindow(row_segments(gaps, row, MAX_SEGMENTS), _steps_of(steps, host, row[2])) for row in rows]
     best = max(windows, key=lambda window: round(10 * window.shown_share))  # what differs by less is the same
     if best.shown_share > FINE_ENOUGH:

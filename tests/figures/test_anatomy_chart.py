@@ -1,5 +1,6 @@
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures import anatomy_chart
 from pipeline_lab.figures.anatomy_chart import CONTENDED, CUT, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
@@ -76,6 +78,23 @@ def test_below_the_step_one_window_shows_when_the_device_worked() -> None:
     assert not isinstance(bare, Unavailable)
     assert "xaxis2" not in bare.layout
     assert notes_of(bare)[1] == "No strip of a recorded window: no window"
+
+
+def test_of_very_many_windows_only_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+    read = anatomy_chart.row_segments
+
+    def count(*row: Any) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return read(*row)
+
+    monkeypatch.setattr(anatomy_chart, "row_segments", count)
+    found = replace(suggesting(), idle_gaps=results.idle_gaps(10_000))
+    assert window_with_steps(found) is not None
+    assert 30 < looked_at <= anatomy_chart.MOST_LOOKED_AT + 1, (
+        "a charts page of a long run does not take longer and longer"
+    )
 
 
 def test_what_lies_outside_of_steps_is_cut_out_and_the_axis_says_so() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import Event, WindowEvent
 from pipeline_lab.units import NS_PER_S
@@ -52,8 +53,8 @@ class JobSteps:
         examples_per_second: Over the measured steps; None where examples were not counted.
         call_total_ns: Sum of the calls for a batch; where a device still had earlier steps to do meanwhile, that is more than
             the waits. None where none is known.
-        break_total_ns: From the return of each epoch's last call to the first request of the next, evaluations left out, summed; what
-            devices still had to do then is part of it.
+        break_total_ns: From the return of each epoch's last call to the first request of the next, evaluations and checkpoints left out,
+            summed; what devices still had to do then is part of it.
     """
 
     table: pa.Table
@@ -91,7 +92,14 @@ class JobSteps:
         return int(waits[0]) if len(waits) else None
 
 
-def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int, *, launches_ahead: bool = False) -> JobSteps:
+def measure_job_steps(
+    steps: pa.Table,
+    samples: pa.Table,
+    origin_ns: int,
+    *,
+    launches_ahead: bool = False,
+    checkpoints: IntArray | None = EMPTY,
+) -> JobSteps:
     """Summarize the steps of a run.
 
     Args:
@@ -99,6 +107,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int, *, lau
         samples: Of schema ``runs.run_tables.SAMPLES``; no rows without the probe.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         launches_ahead: See :func:`divide_time`.
+        checkpoints: When they were being written, a set, ns since the epoch; None where that is not known, so that no break is counted.
 
     Raises:
         TraceIncompleteError: No step has ended after the warm-up.
@@ -134,17 +143,18 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int, *, lau
         wait_total_ns=_wait_total_ns(wait[~warmup], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
         call_total_ns=_wait_total_ns(calls[~warmup], measured),
-        break_total_ns=_break_total_ns(steps, ~warmup),
+        break_total_ns=0 if checkpoints is None else _break_total_ns(steps, ~warmup, checkpoints),
     )
 
 
-def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_]) -> int:
+def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_], checkpoints: IntArray) -> int:
     """Return the time between the epochs of the measured steps, as :class:`JobSteps` says."""
     epoch, known = tables.ints(steps, "epoch"), tables.valid(steps, "epoch") & measured
     is_last = (np.diff(epoch) != 0) & known[1:] & known[:-1]
     away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
-    breaks = tables.ints(steps, "start_ns")[1:] - away[1:] - tables.ints(steps, "end_ns")[:-1]
-    return int(np.maximum(breaks, 0)[is_last].sum())
+    breaks = np.stack((tables.ints(steps, "end_ns")[:-1], tables.ints(steps, "start_ns")[1:]), axis=1)[is_last]
+    left = breaks[:, 1] - breaks[:, 0] - away[1:][is_last] - length_within(checkpoints, breaks)
+    return int(np.maximum(left, 0).sum())
 
 
 def _wait_total_ns(wait: "np.ma.MaskedArray[Any, Any]", step_ns: IntArray) -> int | None:
@@ -237,11 +247,24 @@ def flushes(events: Sequence[Event]) -> IntArray:
     )
 
 
+def _checkpoints(job: JobView) -> IntArray | None:
+    try:
+        return checkpoint_spans(job.tables.events)
+    except TraceIncompleteError:  # the events are damaged, which others say
+        return None
+
+
 def _measure(job: JobView) -> JobSteps:
     if not job.tables.times_steps:
         raise TraceIncompleteError(NO_JOB_STEPS)
     found = job.tables
-    return measure_job_steps(found.steps, found.samples, job.origin_ns, launches_ahead=found.launches_ahead)
+    return measure_job_steps(
+        found.steps,
+        found.samples,
+        job.origin_ns,
+        launches_ahead=found.launches_ahead,
+        checkpoints=_checkpoints(job),
+    )
 
 
 def _to_json(job: JobSteps) -> Document:

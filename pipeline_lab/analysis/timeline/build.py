@@ -143,9 +143,12 @@ def _add_windows(writer: IndexWriter, spans: list[tuple[int, int, int]], *, apar
     if not spans:
         return
     number = writer.lane(("windows",), Lane(LaneKind.WINDOWS, "", "", "", "Profile windows"))
-    windows = sorted({window for window, _, _ in spans})
-    start = np.array([min(one[1] for one in spans if one[0] == window) for window in windows], np.int64)
-    end = np.array([max(one[2] for one in spans if one[0] == window) for window in windows], np.int64)
+    bounds: dict[int, tuple[int, int]] = {}
+    for window, begin, stop in spans:
+        first, last = bounds.get(window, (begin, stop))
+        bounds[window] = min(first, begin), max(last, stop)
+    windows = sorted(bounds)
+    start, end = np.array([bounds[window] for window in windows], np.int64).T
     end[:-1] = np.minimum(end[:-1], start[1:])
     names = [writer.name(f"Profile window {window + 1}") for window in windows]
     _add_rows(writer, number, Work.WINDOW.value, start, end, names)

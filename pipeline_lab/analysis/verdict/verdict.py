@@ -218,6 +218,7 @@ class Verdict:
         lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
+        break_percent: Share of the step that lies between epochs, beside ends of iterators, and no window saw.
     """
 
     verdict_class: VerdictClass
@@ -230,6 +231,7 @@ class Verdict:
     step: JudgedStep | None = None
     lost_percent: float | None = None
     overlap_percent: float | None = None
+    break_percent: float = 0.0
     calls: tuple[WrittenCall, ...] = ()
     doubts: tuple[str, ...] = ()
 

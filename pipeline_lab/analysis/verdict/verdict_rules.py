@@ -267,6 +267,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         step=_judged_step(kind, losses, results),
         lost_percent=lost_percent,
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
+        break_percent=losses.breaking_percent,
         calls=(*blame.calls, *blame.filled_by),
         doubts=doubts,
     )

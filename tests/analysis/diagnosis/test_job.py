@@ -1,5 +1,6 @@
 """The analyses of what the job notes about itself: steps, calibration, profiler cost, memory."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -66,7 +67,7 @@ def test_an_evaluation_between_two_steps_belongs_to_none():
 
 
 def test_breaks_last_from_an_epochs_last_call_to_the_next_ones_first_request():
-    """Two epochs of two steps after the warm-up; an evaluation of 500 ms lies in the last break."""
+    """Two epochs of two steps after the warm-up; an evaluation of 500 ms lies in the last break, a checkpoint of 30 in the first."""
     table = steps(
         (True, 0, 4, 10, -1),  # its epoch ends in the warm-up
         *((False, start, 4, start + 10, -1) for start in (100, 120, 170, 190, 740)),
@@ -78,6 +79,9 @@ def test_breaks_last_from_an_epochs_last_call_to_the_next_ones_first_request():
     )
     found = job_steps.measure_job_steps(of_epochs, SAMPLES.schema.empty_table(), EPOCH)
     assert found.break_total_ns == (40 + 40) * 10**6
+    checkpoints = EPOCH + np.array([[0, 20], [135, 165]], np.int64) * 10**6
+    found = job_steps.measure_job_steps(of_epochs, SAMPLES.schema.empty_table(), EPOCH, checkpoints=checkpoints)
+    assert found.break_total_ns == (10 + 40) * 10**6
 
 
 def _on_a_device(*rows: tuple[int, int, int, int]) -> pa.Table:
