@@ -255,16 +255,20 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add what to do about what lies between epochs, beside ends of iterators, and no window saw; first where that is most of the loss."""
-    verdict = diagnosis.verdict
-    one_iterator, less_python = GapCause.ITERATOR_END.recommendation, GapCause.PYTHON.recommendation
-    assert one_iterator is not None
-    assert less_python is not None
-    if verdict.break_percent < ENDS_PERCENT or one_iterator.change in {one.change for one in found}:
+    """Add to what ends of iterators take what else lies between epochs: first where that is what the verdict is about."""
+    verdict, advice = diagnosis.verdict, GapCause.ITERATOR_END.recommendation
+    assert advice is not None
+    if verdict.break_percent < ENDS_PERCENT:
         return found
-    if verdict.cause == GapCause.PYTHON and verdict.break_percent > (verdict.lost_percent or 0.0) / 2:
-        found = tuple(each for each in found if each.change != less_python.change)
-    return _add(found, Suggestion(one_iterator.change, BREAKS_WHY, round(verdict.break_percent, 1)))
+    known = next((one for one in found if one.change == advice.change), None)
+    gain = verdict.break_percent
+    if known is not None and isinstance(known.predicted_gain_percent, float):
+        gain += known.predicted_gain_percent
+    one = Suggestion(advice.change, BREAKS_WHY if known is None else advice.why, round(min(gain, 99.9), 1))
+    rest = tuple(each for each in found if each is not known)
+    if verdict.is_about_breaks or found[:1] == (known,):
+        return (one, *rest)
+    return (*rest[:1], *_add(rest[1:], one))
 
 
 def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ...]:

@@ -469,7 +469,9 @@ class VerdictClass(StrEnum):
 SLOWED_SENTENCE = "The job is input-bound: {lost} of each {step} step ({share}) is lost to input, {waited} of it waiting for the next batch{why}."
 """Of an input-bound job whose pipeline also slows its step down: the loss is more than what shows as waiting."""
 
-BREAKS_SENTENCE = "Between its epochs the job leaves {device} idle for {lost} of each {step} step ({share}), on average over all steps."
+BREAKS_SENTENCE = (
+    "Between its epochs the job stands still for {lost} of each {step} step ({share}), on average over all steps."
+)
 """Of a job whose device has nothing to do while one epoch ends and the next begins."""
 BREAKS_WHY = "Between epochs the iterator is made anew and callbacks run, while the device has nothing to do."
 """Speaks for one iterator for all epochs, where its ends themselves take no time."""

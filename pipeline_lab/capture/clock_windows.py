@@ -50,6 +50,7 @@ class ClockWindows:
         self._recording, self._recorder = recording, recorder
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
         self._step_ns, self._longest_s, self._in_first_step = step_ns, LONGEST_S, in_first_step
+        self._may_wait = not in_step
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
         self._due_s = math.inf
@@ -75,7 +76,8 @@ class ClockWindows:
         """How long the next tick can wait, s."""
         if self._recorder.recorded is not None:
             return TICK_S
-        left_s = LONGEST_PAUSE_S if self._failed else self._due_s - time.time()
+        waits = self._failed or (self._may_wait and self._in_first_step())
+        left_s = LONGEST_PAUSE_S if waits else self._due_s - time.time()
         return min(LONGEST_PAUSE_S, max(TICK_S, left_s))
 
     def interrupt(self) -> None:
@@ -112,7 +114,8 @@ class ClockWindows:
 
     def _is_due(self) -> bool:
         late_s = time.time() - self._due_s
-        waits = late_s < LONGEST_FIRST_S and not self._in_step and self._in_first_step()
+        self._may_wait = self._may_wait and late_s < LONGEST_FIRST_S
+        waits = self._may_wait and self._in_first_step()
         return self._recorder.is_ready and not self._failed and late_s >= 0 and not waits
 
     def _open(self) -> None:

@@ -160,13 +160,24 @@ def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
     total_ns = round(100 * recorded_ns * 2)
     job = replace(found.job_steps, count=100, total_ns=total_ns, wait_total_ns=0, break_total_ns=round(0.4 * total_ns))
     ended = replace(found, job_steps=job, iterator_ends=Unavailable("none"))
-    (first, *more) = advise(replace(ended, verdict=reach_verdict(ended))).verdict.suggestions
+    first, second, *_ = advise(replace(ended, verdict=reach_verdict(ended))).verdict.suggestions
     assert first.change.startswith("Let one iterator serve all epochs")
     assert first.predicted_gain_percent == pytest.approx(40.0)
     assert "callbacks" in first.why
-    assert not [each for each in more if each.change.startswith("Call callbacks")], (
-        "the same gain is not promised twice"
-    )
+    assert second.change.startswith("Call callbacks")
+    both = replace(ended, iterator_ends=IteratorEnds(5, total_ns // 10, 10**8, total_ns))
+    one, *more = advise(replace(both, verdict=reach_verdict(both))).verdict.suggestions
+    assert one.change == first.change
+    assert one.predicted_gain_percent == pytest.approx(40.0), "ends and what else lies between epochs"
+    assert one.change not in {each.change for each in more}
+
+
+def test_small_breaks_do_not_come_before_what_the_verdict_is_about():
+    found = judged(input_wait=60, device_compute=40)
+    verdict = replace(found.verdict, break_percent=5.0)
+    first, *more = advise(replace(found, verdict=verdict, iterator_ends=Unavailable("none"))).verdict.suggestions
+    assert "one iterator" not in first.change
+    assert [each for each in more if each.change.startswith("Let one iterator")]
 
 
 def test_of_several_hosts_the_one_that_the_others_wait_for_comes_first():

@@ -52,10 +52,12 @@ class IdlePython:
     """Idle time of the recorded steps in Python, by function.
 
     Attributes:
-        total_ns: All of it.
+        steps_ns: Length of the steps of the windows in which Python was traced.
+        total_ns: All idle time of theirs in Python.
         functions: Those that the training thread calls itself, the longest first, :data:`MOST_FUNCTIONS` at most.
     """
 
+    steps_ns: int
     total_ns: int
     functions: tuple[PythonFunction, ...]
 
@@ -85,12 +87,12 @@ def find_idle_python(activity: Activity, steps: Steps) -> IdlePython:
     outer = np.append(rows[:1] >= 0, spans[1:, 0] >= np.maximum.accumulate(spans[:, 1])[:-1])
     if not outer.any():
         raise TraceIncompleteError(NO_PYTHON)
-    idle = intersect(attribute(activity, activity.busy).causes[GapCause.PYTHON], tables.intervals(steps.table))
+    spans_of_steps = tables.intervals(steps.table)
+    idle = intersect(attribute(activity, activity.busy).causes[GapCause.PYTHON], spans_of_steps)
     idle_ns = np.bincount(line.name_index[rows[outer]], length_within(idle, spans[outer]), len(host.names))
     longest = np.argsort(-idle_ns, kind="stable")[:MOST_FUNCTIONS]
-    return IdlePython(
-        total(idle), tuple(_function(host.names[index], int(idle_ns[index])) for index in longest if idle_ns[index])
-    )
+    functions = tuple(_function(host.names[index], int(idle_ns[index])) for index in longest if idle_ns[index])
+    return IdlePython(total(spans_of_steps), total(idle), functions)
 
 
 def _function(name: str, idle_ns: int) -> PythonFunction:
@@ -107,11 +109,12 @@ def merge_idle_python(parts: Sequence[IdlePython]) -> IdlePython:
         lengths[key] = lengths.get(key, 0) + function.idle_ns
     longest = sorted(lengths.items(), key=lambda item: -item[1])[:MOST_FUNCTIONS]
     functions = tuple(PythonFunction(*key, idle_ns) for key, idle_ns in longest)
-    return IdlePython(sum(part.total_ns for part in parts), functions)
+    return IdlePython(sum(part.steps_ns for part in parts), sum(part.total_ns for part in parts), functions)
 
 
 def _to_json(found: IdlePython) -> Document:
     return {
+        "steps_ms": to_ms(found.steps_ns),
         "total_ms": to_ms(found.total_ns),
         "functions": [
             {"function": each.name, "file": each.file, "line": each.line, "idle_ms": to_ms(each.idle_ns)}

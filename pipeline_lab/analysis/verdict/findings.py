@@ -177,7 +177,8 @@ def hidden_contention(results: Results) -> Finding | None:
     """Work that takes longer beside the pipeline than alone, without any visible wait.
 
     The end-to-end step (P) less its visible wait (W), and less the copy of its batch to a device, is work; in the compute-only step the
-    same work takes G. What it takes more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
+    same work takes G. What it takes more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it. The
+    compute-only step of a watched script may copy its batch each time as well; less is found then than there is.
     """
     calibration, job = results.calibration, results.job_steps
     if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or job.wait_total_ns is None:
@@ -215,16 +216,16 @@ def _copied_ns(results: Results) -> float:
 
 def idle_python(results: Results) -> Finding | None:
     """Python between the calls to the framework, where it is known in which functions the device waits for it."""
-    python, breakdown = results.idle_python, results.step_breakdown
-    if isinstance(python, Unavailable) or isinstance(breakdown, Unavailable) or not python.functions:
+    python = results.idle_python
+    if isinstance(python, Unavailable) or not python.functions:
         return None
-    percent = 100.0 * python.total_ns / max(1, breakdown.total_ns)
+    percent = 100.0 * python.total_ns / max(1, python.steps_ns)
     if percent < PYTHON_PERCENT:
         return None
     first, *_ = python.functions
     return Finding(
         "idle-python",
-        f"For {format_percent(percent)} of the recorded steps the device waits for Python between the calls to the framework, "
+        f"For {format_percent(percent)} of the time of recorded steps the device waits for Python between the calls to the framework, "
         f"{format_percent(100.0 * first.idle_ns / python.total_ns)} of that in {first.place}.",
         tuple(Evidence(each.place, format_duration(each.idle_ns)) for each in python.functions[:MAX_NAMES]),
     )

@@ -150,11 +150,10 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.EMULATED
     slowed = max(0.0, min(working, hidden - stretched))
     losses = Losses(by_class, step_ns, worker, None, is_estimated, of_all is None, slowed)
-    losses = _with_breaks(losses, results, float(steps.training_step_ns.mean()))
     calibration = results.calibration
-    if isinstance(calibration, Unavailable) or is_machine_busy(results):
-        return losses
-    return _blame_pace(losses, calibration)
+    if not isinstance(calibration, Unavailable) and not is_machine_busy(results):
+        losses = _blame_pace(losses, calibration)
+    return _with_breaks(losses, results)
 
 
 def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
@@ -171,9 +170,8 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     hidden = usual * _hidden_percent(results, working=100.0 - waiting_of_usual, waiting=waiting_of_usual)
     alone = usual * _alone_percent(results)
     may_work_on = isinstance(calibration, Unavailable) and not tables.valid(job.table, "compute_ns").any()
-    breaking = 0.0 if may_work_on else 100.0 * job.break_total_ns / job.total_ns
-    if not isinstance(calibration, Unavailable):
-        breaking = max(0.0, min(breaking, 100.0 - waiting - hidden - alone))
+    known = waiting + hidden + (0.0 if isinstance(calibration, Unavailable) else alone)
+    breaking = 0.0 if may_work_on else min(100.0 * job.break_total_ns / job.total_ns, max(0.0, 100.0 - known))
     by_class = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}
     if breaking >= ENDS_PERCENT:
         by_class[VerdictClass.IDLE_OTHER] = breaking
@@ -183,49 +181,69 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     )
 
 
-def _with_breaks(losses: Losses, results: Results, recorded_ns: float) -> Losses:
+def _with_breaks(losses: Losses, results: Results) -> Losses:
     """Count the breaks between epochs that windows did not see: what all steps take beyond the recorded ones, at most that.
 
-    Args:
-        losses: Of the recorded steps.
-        results: Of the job.
-        recorded_ns: Mean of the recorded steps.
+    Waits stay where they are those of all steps already.
     """
-    job, unseen = results.job_steps, _unseen_percent(results, recorded_ns)
+    job, unseen = results.job_steps, _unseen_percent(results)
     if unseen is None or isinstance(job, Unavailable):
         return losses
     percent = sum(unseen)
-    shrunk = {kind: each * (1.0 - percent / 100.0) for kind, each in losses.by_class.items()}
-    by_class = shrunk | {VerdictClass.IDLE_OTHER: shrunk[VerdictClass.IDLE_OTHER] + percent}
-    slowed = losses.slowed_percent * (1.0 - percent / 100.0)
+    input_percent = losses.by_class[VerdictClass.INPUT_BOUND]
+    waiting = input_percent if losses.waiting_percent is None else losses.waiting_percent
+    kept = 0.0 if losses.are_recorded else min(waiting, 100.0 - percent)
+    left = (100.0 - percent - kept) / max(1e-9, 100.0 - kept)
+    by_class = {kind: each * left for kind, each in losses.by_class.items()}
+    by_class[VerdictClass.IDLE_OTHER] += percent
+    by_class[VerdictClass.INPUT_BOUND] = kept + (input_percent - kept) * left
     return replace(
         losses,
         by_class=by_class,
         step_ns=job.mean_ns,
         are_recorded=False,
-        slowed_percent=slowed,
+        slowed_percent=losses.slowed_percent * left,
+        waiting_percent=None if losses.waiting_percent is None else kept + (waiting - kept) * left,
         ending_percent=unseen[0],
         breaking_percent=unseen[1],
     )
 
 
-def _unseen_percent(results: Results, recorded_ns: float) -> tuple[float, float] | None:
+def _unseen_percent(results: Results) -> tuple[float, float] | None:
     """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
 
     The first of the two is what ends of iterators take, the second what else lies between epochs.
     """
     job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
-    if isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
+    recorded_ns = _recorded_ns(results)
+    if recorded_ns is None or isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
         return None
-    ending_ns = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.count
-    breaking_ns = max(ending_ns, job.break_total_ns / job.count)
-    seen = 0.0 if isinstance(breakdown, Unavailable) else breakdown.iterator_end_ns / max(1, breakdown.total_ns)
-    unseen_ns = min(breaking_ns, job.mean_ns - recorded_ns)
-    percent = (
-        100.0 * (unseen_ns / job.mean_ns - seen) / max(1e-9, 1.0 - seen)
-    )  # with what was seen that makes all of it
-    ending = percent * ending_ns / max(1.0, breaking_ns)
-    return (ending, percent - ending) if percent >= ENDS_PERCENT else None
+    seen, waits_ns = 0.0, 0.0
+    if not isinstance(breakdown, Unavailable) and breakdown.total_ns:
+        seen = breakdown.iterator_end_ns / breakdown.total_ns
+        recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / breakdown.total_ns
+        waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
+    ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
+    breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
+    ending = max(0.0, ending - seen * (1.0 - breaking)) / max(
+        1e-9, 1.0 - seen
+    )  # with what was seen that makes all of them
+    most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
+    part = min(1.0, most / max(1e-9, ending + breaking))
+    unseen = 100.0 * part * ending, 100.0 * part * breaking
+    return unseen if sum(unseen) >= ENDS_PERCENT else None
+
+
+def _recorded_ns(results: Results) -> float | None:
+    """Return the mean of the recorded steps without what recording adds to them; None where there are none."""
+    steps, breakdown = results.steps, results.step_breakdown
+    if isinstance(steps, Unavailable):
+        return None
+    mean_ns = float(steps.training_step_ns.mean())
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return mean_ns
+    cost = find_recording_cost(results, breakdown)
+    return mean_ns if cost is None else mean_ns * (1.0 - cost.added_ns(breakdown) / breakdown.total_ns)
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -319,11 +337,8 @@ def _with_unseen_breaks(
 
 def _unseen_ns(results: Results) -> dict[StepPart, float] | None:
     """Return what breaks between epochs that no window saw add to a step on average; None where that is little."""
-    steps, job = results.steps, results.job_steps
-    if isinstance(steps, Unavailable) or isinstance(job, Unavailable):
-        return None
-    unseen = _unseen_percent(results, float(steps.training_step_ns.mean()))
-    if unseen is None:
+    job, unseen = results.job_steps, _unseen_percent(results)
+    if isinstance(job, Unavailable) or unseen is None:
         return None
     ending, breaking = (percent / 100.0 * job.mean_ns for percent in unseen)
     return {StepPart.ITERATOR_END: ending, StepPart.PYTHON: breaking}

@@ -244,6 +244,12 @@ class Verdict:
         return self.verdict_class.label
 
     @property
+    def is_about_breaks(self) -> bool:
+        """Whether what the job loses lies between its epochs."""
+        is_python = self.verdict_class is VerdictClass.IDLE_OTHER and self.cause == GapCause.PYTHON
+        return is_python and self.break_percent > 0 and self.lost_percent == self.break_percent
+
+    @property
     def certainty(self) -> str:
         """How sure it is; a low confidence says why."""
         why = ", ".join(self.doubts[:MOST_DOUBTS]) if self.confidence is Confidence.LOW else ""

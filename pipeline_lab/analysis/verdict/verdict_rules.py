@@ -50,6 +50,7 @@ def write_sentence(
     losses: Losses,
     share_percent: float | None = None,
     *,
+    is_between_epochs: bool = False,
     framework: str = "TensorFlow",
     function: PythonFunction | None = None,
 ) -> str:
@@ -61,6 +62,7 @@ def write_sentence(
         blame: The stage that the job waits for.
         losses: How the step divides.
         share_percent: What the cause takes of the step; None for all of the class.
+        is_between_epochs: That share lies between epochs.
         framework: What the job is written in.
         function: In which most of the idle time in Python passes, if known.
     """
@@ -79,7 +81,7 @@ def write_sentence(
         runs = f", which runs Python in {functions}" if functions else ""
         why = f", most of all {stage}{runs}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
-        template = BREAKS_SENTENCE if losses.breaking_percent > share_percent / 2 else GapCause(cause).sentence
+        template = BREAKS_SENTENCE if is_between_epochs else GapCause(cause).sentence
         if of_class - share_percent >= NAMED_REST_PERCENT:
             template = f"{template.removesuffix('.')}; other causes add {format_duration(rest)}."
     return template.format(
@@ -247,11 +249,23 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
     confidence, doubts = _confidence(kind, losses, results, blame)
     lost_percent = losses.by_class.get(kind)
+    is_between_epochs = False
     if kind is VerdictClass.IDLE_OTHER and cause:
         lost_percent = _cause_percent(GapCause(cause), losses, results)
+        if is_between_epochs := cause == GapCause.PYTHON and losses.breaking_percent > lost_percent / 2:
+            lost_percent = losses.breaking_percent
     framework = "JAX" if results.source.is_of_jax else "TensorFlow"
     function = _find_function(results)
-    sentence = write_sentence(kind, cause, blame, losses, lost_percent, framework=framework, function=function)
+    sentence = write_sentence(
+        kind,
+        cause,
+        blame,
+        losses,
+        lost_percent,
+        is_between_epochs=is_between_epochs,
+        framework=framework,
+        function=function,
+    )
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(name_first_epoch(name_last_host(sentence, results), first_epoch), results),
@@ -297,11 +311,11 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     breakdown = deciding_breakdown(results)
     if kind is not VerdictClass.IDLE_OTHER:
         return None
-    if losses.ending_percent > losses.by_class[kind] / 2:
-        return GapCause.ITERATOR_END.value
-    if losses.breaking_percent > losses.by_class[kind] / 2:
-        return GapCause.PYTHON.value
-    return None if isinstance(breakdown, Unavailable) else breakdown.idle_otherwise_cause.value
+    if isinstance(breakdown, Unavailable):
+        return GapCause.PYTHON.value if losses.breaking_percent else None
+    if not losses.ending_percent + losses.breaking_percent:
+        return breakdown.idle_otherwise_cause.value
+    return max(breakdown.idle_by_cause_ns, key=lambda cause: _cause_percent(cause, losses, results)).value
 
 
 def _find_function(results: Results) -> PythonFunction | None:
@@ -318,7 +332,7 @@ def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:
     breakdown, total = deciding_breakdown(results), losses.by_class[VerdictClass.IDLE_OTHER]
     unseen = {GapCause.ITERATOR_END: losses.ending_percent, GapCause.PYTHON: losses.breaking_percent}
     if isinstance(breakdown, Unavailable) or not breakdown.idle_otherwise_ns:
-        return unseen.get(cause, 0.0) or total
+        return unseen.get(cause, 0.0) if sum(unseen.values()) else total
     all_ns = breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device_work(breakdown) else 0)
     return (total - sum(unseen.values())) * breakdown.idle_by_cause_ns[cause] / all_ns + unseen.get(cause, 0.0)
 

@@ -86,7 +86,7 @@ def test_the_function_that_holds_the_device_up_is_named_where_python_was_traced(
     assert python.total_ns == pytest.approx(first.idle_ns, rel=0.1)
     assert isinstance(read("jax_stalls").idle_python, Unavailable)
     (said,) = (each.sentence for each in read("jax_no_marks").findings if each.kind == "idle-python")
-    assert said.startswith("For 37 % of the recorded steps the device waits for Python")
+    assert said.startswith("For 37 % of the time of recorded steps the device waits for Python")
     assert said.endswith("of that in batches (jax_capture.py:10).")
 
 

@@ -30,7 +30,7 @@ def test_idle_time_counts_for_the_functions_that_the_loop_calls():
         ("$train.py:30 log", 85, 10),
         ("$time sleep", 85, 10),
     )
-    assert found.total_ns == 120_000
+    assert (found.steps_ns, found.total_ns) == (200_000, 120_000)
     assert found.functions == (
         PythonFunction("batches", "train.py", 20, 80_000),
         PythonFunction("log", "train.py", 30, 10_000),
@@ -45,5 +45,5 @@ def test_a_trace_without_the_python_tracer_says_how_to_record_it():
 def test_functions_of_several_traces_are_added_up():
     one = PythonFunction("batches", "train.py", 20, 80)
     other = PythonFunction("log", "train.py", 30, 100)
-    found = merge_idle_python([IdlePython(120, (one,)), IdlePython(220, (other, one))])
-    assert found == IdlePython(340, (replace(one, idle_ns=160), other))
+    found = merge_idle_python([IdlePython(500, 120, (one,)), IdlePython(600, 220, (other, one))])
+    assert found == IdlePython(1100, 340, (replace(one, idle_ns=160), other))

@@ -124,7 +124,7 @@ def test_without_markers_the_rhythm_of_the_iterator_counts():
 
 
 def test_without_markers_the_rhythm_of_a_jitted_step_counts():
-    """The evaluation takes the host longer, for it compiles; the step keeps the device busy."""
+    """The evaluation takes the host longer; the step keeps the device busy."""
     step, other = "PjitFunction(train_step)", "PjitFunction(evaluate)"
     launch, of_launch = "cuLaunchKernel", {"correlation_id": 0}
     calls = [(step, start, 20) for start in (0, 100, 200)]
@@ -145,6 +145,19 @@ def test_without_a_device_the_jitted_function_that_takes_longest_counts():
     step, other = "PjitFunction(train_step)", "PjitFunction(split)"
     found = find(line("python", (other, 0, 2), (step, 5, 60), (other, 100, 2), (step, 105, 60), (step, 205, 60)))
     assert spans_us(found) == [(5, 105), (105, 205)]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("PjitFunction(evaluate)", 10, 3000), ("PjitFunction(evaluate)", 5000, 40)],  # the first call compiles
+        [("PjitFunction(evaluate)", 5000 + 400 * n, 300) for n in range(2)],  # longer than all steps together
+        [("PjitFunction(split)", 4000 + 20 * n, 2) for n in range(40)],  # as often as the step
+    ],
+)
+def test_the_jitted_step_is_told_from_what_compiles_evaluates_or_splits(others: list[Event]):
+    steps: list[Event] = [("PjitFunction(train_step)", 4010 + 20 * n, 9) for n in range(40)]
+    assert find(line("python", *steps, *others)).marker == "rhythm of PjitFunction(train_step)"
 
 
 def test_one_call_of_a_jitted_function_marks_no_step():

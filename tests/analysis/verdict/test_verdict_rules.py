@@ -304,9 +304,7 @@ def test_what_lies_between_epochs_and_no_window_saw_is_no_competition():
     assert ms[VerdictClass.IDLE_OTHER] == pytest.approx(8.0), "the last calls' work goes on for 0.2 ms of each break"
     verdict = reach_verdict(found)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
-    assert verdict.sentence.startswith(
-        "Between its epochs the job leaves the training step idle for 8 ms of each 14 ms"
-    )
+    assert verdict.sentence.startswith("Between its epochs the job stands still for 8 ms of each 14 ms step")
     less = reach_verdict(replace(found, job_steps=replace(job, break_total_ns=0)))
     assert less.verdict_class is VerdictClass.HOST_CONTENTION
     assert less.lost_percent == pytest.approx(100 * 2.5 / 14)
@@ -339,12 +337,66 @@ def test_breaks_between_epochs_that_no_window_saw_are_part_of_the_picture():
     verdict = reach_verdict(whole)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
     assert verdict.lost_percent == pytest.approx(30)
-    assert verdict.sentence.startswith("Between its epochs the job leaves the device idle")
+    assert verdict.sentence.startswith("Between its epochs the job stands still for 30 ms of each 100 ms step (30 %)")
+    assert verdict.sentence.endswith("; other causes add 10 ms.")
     parts = judged_parts_ns(whole)
     assert not isinstance(parts, Unavailable)
     assert parts[StepPart.PYTHON] == pytest.approx(0.3 * 2 * recorded_ns)
     assert parts[StepPart.ITERATOR_END] == pytest.approx(0.1 * 2 * recorded_ns)
     assert "and of the time between all epochs" in name_parts_basis(whole, verdict.step)
+
+
+def with_breaks(
+    breakdown: StepBreakdown, *, breaks: float, ends: float = 0.0, waits: float = 0.0, **changes: object
+) -> Diagnosis:
+    """Return a job all of whose steps take twice as long as the recorded ones: shares of its time between epochs and in waits."""
+    recorded_ns = float(results.steps().training_step_ns.mean())
+    total_ns = round(100 * recorded_ns * 2)
+    job = replace(
+        results.job_steps(),
+        count=100,
+        total_ns=total_ns,
+        wait_total_ns=round(waits * total_ns),
+        call_total_ns=None,
+        break_total_ns=round(breaks * total_ns),
+    )
+    ended = IteratorEnds(5, round(ends * total_ns), 10**8, total_ns) if ends else Unavailable("none")
+    parts = {"step_breakdown": breakdown, "job_steps": job, "iterator_ends": ended, "calibration": NO_CALIBRATION}
+    return results.diagnosis(**(parts | changes))
+
+
+def test_a_cause_in_the_windows_keeps_its_own_sentence_beside_smaller_breaks():
+    # of all steps: 0.86 x 30 % checkpoints are 25.8 %, breaks 14 %
+    verdict = reach_verdict(with_breaks(divided(checkpoint=30, device_compute=70), breaks=0.14))
+    assert verdict.cause == "checkpoint"
+    assert verdict.sentence.startswith("Writing checkpoints leaves the device idle")
+    assert not verdict.is_about_breaks
+    ends = reach_verdict(with_breaks(divided(device_compute=100), breaks=0.40, ends=0.21))
+    assert ends.cause == "iterator_end"
+    assert ends.lost_percent == pytest.approx(21)
+    assert ends.sentence.startswith("Ending tf.data's iterators")
+    mixed = reach_verdict(with_breaks(divided(python=40, device_compute=60), breaks=0.10))
+    assert mixed.sentence.startswith("Python code between TensorFlow's calls"), "36 % between steps, 10 between epochs"
+
+
+def test_waits_at_the_beginning_of_epochs_are_no_breaks():
+    """All that steps take beyond the recorded ones are waits; what the device still does in breaks is not lost again."""
+    losses = measure_losses(with_breaks(divided(device_compute=100), breaks=0.5, waits=0.5))
+    assert losses is not None
+    assert losses.breaking_percent == 0
+    assert losses.by_class[VerdictClass.IDLE_OTHER] == 0
+
+
+def test_a_slow_pipeline_and_breaks_share_the_step_between_them():
+    """Of steps of 50 ms a pipeline that alone takes 45 makes 20 of 25; as long again lies between epochs."""
+    recorded_ns = float(results.steps().training_step_ns.mean())
+    slow = Calibration(0.4 * recorded_ns, 0.9 * recorded_ns, recorded_ns)
+    losses = measure_losses(with_breaks(divided(host_compute=100), breaks=0.5, calibration=slow))
+    assert losses is not None
+    assert losses.by_class[VerdictClass.INPUT_BOUND] == pytest.approx(25)
+    assert losses.by_class[VerdictClass.IDLE_OTHER] == pytest.approx(50)
+    assert losses.breaking_percent == pytest.approx(50)
+    assert sum(losses.by_class.values()) <= 100
 
 
 def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
