@@ -58,7 +58,8 @@ def read_judged(attribute: str, scale: float = 1.0) -> Callable[[Any], Value]:
     def read(diagnosis: Any) -> Value:
         step = diagnosis.verdict.step
         if step is not None:
-            return float(getattr(step, attribute)) / scale
+            value = getattr(step, attribute)
+            return value if isinstance(value, Unavailable) else float(value) / scale
         return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else NOT_JUDGED
 
     return read

@@ -178,14 +178,14 @@ class JudgedStep:
     Attributes:
         mean_ns: Its length.
         input_percent: Share of it that is lost to input: what a perfect pipeline would save, of a job that they compete with for the
-            processor what the pipeline takes from the step.
+            processor what the pipeline takes from the step. Unavailable where nothing tells of waits, as in a log of JAX.
         busy_percent: Share of it in which the device is busy, however slowly.
         count: How many steps that was measured over.
         are_recorded: These are the recorded steps; else all measured ones, of which the recorded ones are no fair sample.
     """
 
     mean_ns: float
-    input_percent: float
+    input_percent: float | Unavailable
     busy_percent: float
     count: int
     are_recorded: bool
@@ -193,7 +193,9 @@ class JudgedStep:
     def to_json(self) -> dict[str, Any]:
         return {
             "mean_ms": self.mean_ns / NS_PER_MS,
-            "lost_to_input_percent": self.input_percent,
+            "lost_to_input_percent": self.input_percent.to_json()
+            if isinstance(self.input_percent, Unavailable)
+            else self.input_percent,
             "busy_percent": self.busy_percent,
             "count": self.count,
             "recorded": self.are_recorded,
@@ -238,6 +240,8 @@ class Verdict:
     @property
     def label(self) -> str:
         """What badges and tables call it; of idle time they name the cause."""
+        if self.is_about_breaks:
+            return "idle: between epochs"
         if self.verdict_class is VerdictClass.IDLE_OTHER and self.cause:
             cause = GapCause(self.cause)
             return f"idle: {'cause unknown' if cause is GapCause.UNKNOWN else cause.label}"

@@ -290,13 +290,21 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
 def _judged_step(kind: VerdictClass, losses: Losses, results: Results) -> JudgedStep:
     measured = results.steps if losses.are_recorded else results.job_steps
     taken = kind if kind is VerdictClass.HOST_CONTENTION else VerdictClass.INPUT_BOUND
+    lost = losses.by_class.get(taken, 0.0)
     return JudgedStep(
         losses.step_ns,
-        losses.by_class.get(taken, 0.0),
+        results.input_stalls
+        if not lost and isinstance(results.input_stalls, Unavailable) and _knows_no_wait(results)
+        else lost,
         losses.busy_percent,
         0 if isinstance(measured, Unavailable) else measured.count,
         losses.are_recorded,
     )
+
+
+def _knows_no_wait(results: Results) -> bool:
+    """Say whether the job itself timed no wait for input either."""
+    return isinstance(results.job_steps, Unavailable) or results.job_steps.wait_percent is None
 
 
 def _blame(kind: VerdictClass, share_percent: float, results: Results) -> Blame:

@@ -64,6 +64,8 @@ def test_a_batch_that_has_to_be_laid_out_for_its_copy_is_no_dispatch():
     assert found.verdict.suggestions[0].change.startswith("Keep images as uint8")
     assert "jax.device_put" in found.verdict.suggestions[0].change
     assert parts_ms(found)[StepPart.DISPATCH] < 0.5
+    assert found.verdict.step is not None
+    assert isinstance(found.verdict.step.input_percent, Unavailable), "not measured is never zero"
 
 
 def test_a_generator_between_steps_in_jax_is_python_with_advice_for_jax():

@@ -99,6 +99,7 @@ def test_a_loop_is_in_its_first_step_until_it_asks_for_the_second_batch(script: 
         script.drain()
         told.append(script.log.is_in_first_step)
     assert told == [False, True, False, False]
+    assert len(script.rows()) == 2, "the last one has no end"
 
 
 def test_epochs_that_are_over_before_anybody_looks_are_timed_too(script: Script) -> None:
