@@ -12,7 +12,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, to_ms
 from pipeline_lab.analysis.idle.idle_gaps import IDLE_GAPS, IdleGaps
-from pipeline_lab.analysis.idle.idle_python import IDLE_PYTHON, IdlePython
 from pipeline_lab.analysis.input.input_stalls import INPUT_STALLS, InputStalls
 from pipeline_lab.analysis.input.live_model import LIVE_MODEL, LiveModel
 from pipeline_lab.analysis.machine.allocators import ALLOCATORS, Allocators
@@ -27,6 +26,7 @@ from pipeline_lab.analysis.sampling.padding import PADDING, Padding
 from pipeline_lab.analysis.steps.calibration import CALIBRATION, Calibration
 from pipeline_lab.analysis.steps.checkpoints import CHECKPOINTS, Checkpoints
 from pipeline_lab.analysis.steps.eager_ops import EAGER_OPS, EagerOps
+from pipeline_lab.analysis.steps.idle_python import IDLE_PYTHON, IdlePython
 from pipeline_lab.analysis.steps.iterator_ends import ITERATOR_ENDS, IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JOB_STEPS, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_STEPS, OutlierSteps

@@ -16,9 +16,9 @@ from pipeline_lab.analysis.causes import (
 )
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
-from pipeline_lab.analysis.idle.idle_python import PythonFunction
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.idle_python import PythonFunction
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.idle.idle_python import IdlePython, PythonFunction, find_idle_python, merge_idle_python
 from pipeline_lab.analysis.steps import recorded_steps
+from pipeline_lab.analysis.steps.idle_python import IdlePython, PythonFunction, find_idle_python, merge_idle_python
 from pipeline_lab.errors import TraceIncompleteError
 from tests.support.traces import Event, gpu, host, kernels, line, trace
 
