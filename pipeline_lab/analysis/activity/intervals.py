@@ -45,6 +45,13 @@ def union(start: IntArray, end: IntArray) -> IntArray:
     return np.stack((start[first], reach[last]), axis=1)
 
 
+def outermost(start: IntArray, end: IntArray) -> IntArray:
+    """Return the numbers of the intervals that begin in no other, in the order of their starts; of two that begin together the longer."""
+    order = np.lexsort((-end, start))
+    reach = np.maximum.accumulate(end[order])
+    return order[np.append(order[:1] >= 0, start[order][1:] >= reach[:-1])]
+
+
 def union_by(key: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Join overlapping intervals of the same key, and only those.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipeline_lab.analysis.activity import event_names
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, outermost
 from pipeline_lab.analysis.activity.launches import Launches
 from pipeline_lab.trace.schema import Line, Plane
 
@@ -28,10 +28,8 @@ def find_step_calls(host: Plane, line: Line, launches: Launches) -> tuple[str, I
     """
     is_call = host.name_mask(lambda name: name.startswith(event_names.JAX_CALL))
     rows = np.flatnonzero(is_call[line.name_index])
-    rows = rows[np.lexsort((-line.duration_ns[rows], line.start_ns[rows]))]  # the outer of two comes first
-    spans = np.stack((line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]), axis=1)
-    outer = np.append(rows[:1] >= 0, spans[1:, 0] >= np.maximum.accumulate(spans[:, 1])[:-1])
-    name, spans = line.name_index[rows[outer]], spans[outer]
+    rows = rows[outermost(line.start_ns[rows], line.end_ns[rows])]
+    name, spans = line.name_index[rows], np.stack((line.start_ns[rows], line.end_ns[rows]), axis=1)
     worked_ns = launches.worked_within(spans)
     weight_ns = worked_ns if worked_ns.any() else spans[:, 1] - spans[:, 0]
     found = {index: weight_ns[name == index] for index in np.unique(name).tolist()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.activity.intervals import intersect, length_within, total
+from pipeline_lab.analysis.activity.intervals import intersect, length_within, outermost, total
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, only_derived, to_ms
@@ -78,14 +78,13 @@ def find_idle_python(activity: Activity, steps: Steps) -> IdlePython:
     if line is None or host is None:
         raise TraceIncompleteError(NO_PYTHON)
     is_function = host.name_mask(lambda name: _CALL.fullmatch(name) is not None)
+    if not is_function.any():  # as in most traces, whose lines are long
+        raise TraceIncompleteError(NO_PYTHON)
     rows = np.flatnonzero(is_function[line.name_index])
-    start, calls = line.start_ns[rows], activity.framework_calls
-    end = start + line.duration_ns[rows]
-    rows = rows[np.searchsorted(calls, end) == np.searchsorted(calls, start)]
-    rows = rows[np.lexsort((-line.duration_ns[rows], line.start_ns[rows]))]  # the outer of two comes first
-    spans = np.stack((line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]), axis=1)
-    outer = np.append(rows[:1] >= 0, spans[1:, 0] >= np.maximum.accumulate(spans[:, 1])[:-1])
-    if not outer.any():
+    spans, calls = np.stack((line.start_ns[rows], line.end_ns[rows]), axis=1), activity.framework_calls
+    between = np.flatnonzero(np.searchsorted(calls, spans[:, 1]) == np.searchsorted(calls, spans[:, 0]))
+    outer = between[outermost(spans[between, 0], spans[between, 1])]
+    if not len(outer):
         raise TraceIncompleteError(NO_PYTHON)
     spans_of_steps = tables.intervals(steps.table)
     idle = intersect(attribute(activity, activity.busy).causes[GapCause.PYTHON], spans_of_steps)

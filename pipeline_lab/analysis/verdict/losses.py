@@ -225,9 +225,8 @@ def _unseen_percent(results: Results) -> tuple[float, float] | None:
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
     ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
-    ending = max(0.0, ending - seen * (1.0 - breaking)) / max(
-        1e-9, 1.0 - seen
-    )  # with what was seen that makes all of them
+    beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
+    ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
     most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
     part = min(1.0, most / max(1e-9, ending + breaking))
     unseen = 100.0 * part * ending, 100.0 * part * breaking

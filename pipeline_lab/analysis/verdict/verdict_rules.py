@@ -290,12 +290,11 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
 def _judged_step(kind: VerdictClass, losses: Losses, results: Results) -> JudgedStep:
     measured = results.steps if losses.are_recorded else results.job_steps
     taken = kind if kind is VerdictClass.HOST_CONTENTION else VerdictClass.INPUT_BOUND
-    lost = losses.by_class.get(taken, 0.0)
+    lost, stalls = losses.by_class.get(taken, 0.0), results.input_stalls
+    is_unknown = not lost and _knows_no_wait(results)
     return JudgedStep(
         losses.step_ns,
-        results.input_stalls
-        if not lost and isinstance(results.input_stalls, Unavailable) and _knows_no_wait(results)
-        else lost,
+        stalls if is_unknown and isinstance(stalls, Unavailable) else lost,
         losses.busy_percent,
         0 if isinstance(measured, Unavailable) else measured.count,
         losses.are_recorded,

@@ -140,3 +140,9 @@ def test_far_jumps_in_time_are_found_too() -> None:
     inside = np.stack((start, start + 3), axis=1)
     times = np.array([99_999, 5, 50_001, 0, 99_990, 12])
     assert covered_until(inside, times).tolist() == [30_000, 3, 15_001, 0, 29_997, 5]
+
+
+def test_the_outermost_intervals_begin_in_no_other():
+    start, end = np.array([30, 0, 10, 0, 50, 45]), np.array([40, 20, 15, 5, 60, 70])
+    assert intervals.outermost(start, end).tolist() == [1, 0, 5]
+    assert intervals.outermost(np.empty(0, np.int64), np.empty(0, np.int64)).tolist() == []

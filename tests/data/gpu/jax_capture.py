@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax  # type: ignore[import-not-found]  # a test only reads what it recorded
-import jax.numpy as jnp  # type: ignore[import-not-found]
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 WIDTH, LAYERS, BATCH = 4096, 6, 4096
@@ -39,7 +39,7 @@ def loss(weights: list[Any], batch: Any) -> Any:
     return jnp.mean((found - batch) ** 2)
 
 
-@jax.jit  # type: ignore[untyped-decorator]
+@jax.jit
 def train_step(weights: list[Any], batch: Any) -> tuple[list[Any], Any]:
     value, gradients = jax.value_and_grad(loss)(weights, batch)
     return [each - 1e-3 * gradient for each, gradient in zip(weights, gradients, strict=True)], value
