@@ -5,7 +5,7 @@ from enum import Enum
 from functools import cached_property
 
 from pipeline_lab.pipeline.changes import Edit
-from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
+from pipeline_lab.pipeline.recipe import LOOP, DatasetCall, DatasetUse, Recipe
 
 _MIXED = frozenset({"shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"})
 """Calls that a cache of the whole data cannot follow."""
@@ -65,10 +65,14 @@ class Chain:
         found = []
         for call in self.calls:
             after = self.consumer(call)
-            is_last = after is None or after.is_direct
+            is_last = (after is None or after.is_direct) and not self._is_the_readers(call)
             if call.is_understood and call.place is not None and (call.is_direct or is_last):
                 found.append(call)
         return tuple(found)
+
+    def _is_the_readers(self, call: DatasetCall) -> bool:
+        """Say whether Keras makes a call's dataset of what ``fit`` is given, so that the user never holds it."""
+        return self.use.role != LOOP and call.place is not None and call.place == self.use.place
 
     def is_pure(self, call: DatasetCall) -> bool:
         """Say whether a call and all before it give the same elements each time, and those end."""

@@ -17,6 +17,16 @@ ROUNDING = 1e-5
 """Difference between numbers, relative to the largest of their kind, that another order of the same additions explains."""
 
 
+class Draws(Enum):
+    """Where random numbers come from while a dataset is read; the value is how to ask for it."""
+
+    AS_THEY_COME = "as they come"
+    IN_ORDER = "in order"
+    """TensorFlow hands them out in the order of the elements, whatever runs in parallel."""
+    BY_ELEMENT = "by element"
+    """Python draws anew for each element, from what it is given and the number of the pass."""
+
+
 @dataclass(frozen=True)
 class SampleRequest:
     """What is to be sampled.
@@ -28,7 +38,8 @@ class SampleRequest:
         elements, seconds: How far to read.
         values: File for the first elements.
         patience_s: Time that the script may take in all.
-        in_order: TensorFlow hands random numbers out in the order of the elements, whatever runs in parallel.
+        draws: One of :class:`Draws`.
+        python_waits: Each call of the pipeline's Python waits a moment first, so that calls at once come in another order.
         is_seeded: Seeds are set before the script begins; TensorFlow then draws the same in each pass.
         others: Places; also read the other datasets that the script has made until then, that no other one takes, and whose
             calls stand there.
@@ -44,10 +55,11 @@ class SampleRequest:
     seconds: float
     values: str
     patience_s: float
-    in_order: bool = False
+    draws: str = Draws.AS_THEY_COME.value
     is_seeded: bool = True
     others: Sequence[str] = ()
     numbers: Sequence[int] = ()
+    python_waits: bool = False
 
 
 @dataclass(frozen=True)

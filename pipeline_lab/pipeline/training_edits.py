@@ -36,8 +36,14 @@ def edit_training(
     fit = source.node_at(use.place)
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")
+    given = _given(fit)
     if name in COMPILED:
         call = _compile_of(source, fit.func.value)
+    elif _py_dataset(recipe, use).function.file not in texts and isinstance(given, cst.Name):  # a library's class
+        start, indent = source.line_before(fit)
+        line = indent + f"{given.value}.{name} = {source.write_value(name, value)}".encode() + source.newline
+        yield source.path, Splice(start, start, line)
+        return
     else:
         source, call = _where_made(recipe, use, find, texts, source, fit)
     for each in source.set_arguments(call, {name: value}, ()):
@@ -114,8 +120,7 @@ def _base_call(source: ParsedSource, kind: cst.ClassDef, name: str) -> cst.Call 
 
 def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
     """Return the call that makes the object that ``fit`` is given."""
-    given = next((each.value for each in fit.args if each.keyword and each.keyword.value == "x"), None)
-    given = given or (fit.args[0].value if fit.args and fit.args[0].keyword is None else None)
+    given = _given(fit)
     if isinstance(given, cst.Call) and _called(source, given) == name:
         return given
     made = [call for call in source.calls() if _called(source, call) == name]
@@ -124,6 +129,13 @@ def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
     if len(made) != 1:
         raise RefusedError(f"Where {PurePath(source.path).name} makes the {name} that it trains on is not clear.")
     return made[0]
+
+
+def _given(fit: cst.Call) -> cst.BaseExpression | None:
+    """Return what ``fit`` is given to train on; None where that is not plain."""
+    named = next((each.value for each in fit.args if each.keyword and each.keyword.value == "x"), None)
+    first = fit.args[0] if fit.args else None
+    return named or (first.value if first is not None and first.keyword is None and not first.star else None)
 
 
 def _called(source: ParsedSource, call: cst.Call) -> str:

@@ -221,6 +221,16 @@ def test_threads_are_offered_for_a_py_dataset() -> None:
     assert find_changes(Recipe()) == ()
 
 
+def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_it() -> None:
+    _, recipe = recipe_of(".from_generator(g)", from_generator={"stateful": ("PyFunc",), "is_direct": False})
+    (use,) = recipe.uses
+    twice = replace(use, iterators=2)
+    outside = replace(recipe, uses=(twice,))
+    assert "cache-python" in {each.rewrite for each in find_changes(outside)}
+    inside = replace(outside, calls=tuple(replace(call, place=use.place) for call in recipe.calls))
+    assert "cache-python" not in {each.rewrite for each in find_changes(inside)}
+
+
 POOL = "pool_options = tf.data.Options()\npool_options.threading.private_threadpool_size = {}\n"
 
 

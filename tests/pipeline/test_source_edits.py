@@ -359,9 +359,19 @@ def test_workers_are_refused_where_nobody_hands_them_on() -> None:
     assert "derives from Base" in refused(derived, edit_, recipe=_images(derived))
 
 
-def _images(text: str) -> Recipe:
+def test_workers_of_a_librarys_class_are_set_before_the_training() -> None:
+    text = "train = generator.flow_from_directory('data')\nmodel.fit(train, epochs=3)\n"
+    edit_ = SetTraining("workers", 4)
+    becomes = text.replace("model.fit", "train.workers = 4\nmodel.fit")
+    recipe = _images(text, file="keras/image.py")
+    assert written(text, edit_, recipe=recipe) == becomes
+    inline = text.replace("fit(train", "fit(generator.flow(x)")
+    assert "not at hand" in refused(inline, edit_, recipe=_images(inline, file="keras/image.py"))
+
+
+def _images(text: str, file: str = PATH) -> Recipe:
     recipe = written_recipe(text)
-    part = PythonPart("PyDataset", UserFunction("Images.__getitem__", "__main__", PATH, 6))
+    part = PythonPart("PyDataset", UserFunction("Images.__getitem__", "__main__", file, 6))
     call = DatasetCall(1, "from_generator", python=(part,), is_direct=False)
     return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1),))
 

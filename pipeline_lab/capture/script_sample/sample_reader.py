@@ -5,14 +5,14 @@ import gc
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline_lab.pipeline.samples import FAR_ENOUGH, Sample, SampleRequest, StageSize
+from pipeline_lab.pipeline.samples import FAR_ENOUGH, Draws, Sample, SampleRequest, StageSize
 
 PASSES = 2
 """Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
@@ -37,12 +37,13 @@ class SampleReader:
 
     Args:
         request: What is wanted.
+        begin_pass: Called with the number of each pass over it.
     """
 
-    def __init__(self, request: SampleRequest) -> None:
+    def __init__(self, request: SampleRequest, begin_pass: Callable[[int], None] = lambda _: None) -> None:
         from pipeline_lab.worker.recipe.notes import take_number
 
-        self._request = request
+        self._request, self._begin_pass = request, begin_pass
         self._keys: list[object] = []
         self.sample: Sample | None = None
         self._is_reading = False
@@ -66,14 +67,16 @@ class SampleReader:
         if self._keys.index(key) != self._request.use:
             return
         self._is_reading = True
-        found = _with_others(read_sample(dataset, self._request), dataset, self._request, self._begun)
-        is_plain = self._request.is_seeded and not self._request.in_order and not self._request.texts
+        read = read_sample(dataset, self._request, self._begin_pass)
+        found = _with_others(read, dataset, self._request, self._begun)
+        is_plain = self._request.is_seeded and not self._request.texts
+        is_plain = is_plain and self._request.draws == Draws.AS_THEY_COME.value
         # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
         self.sample = replace(found, stages=tuple(_stages(dataset))) if is_plain else found
         raise Reached
 
 
-def read_sample(dataset: Any, request: SampleRequest) -> Sample:
+def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int], None] = lambda _: None) -> Sample:
     """Read a dataset twice, each time to its end or as far as requested; what the first pass leaves of the time is the second's."""
     begun_s = time.monotonic()
     passes: list[list[str]] = []
@@ -82,6 +85,7 @@ def read_sample(dataset: Any, request: SampleRequest) -> Sample:
     sizes: list[int] = []
     values = _Values(Path(request.values))
     for number in range(PASSES):
+        begin_pass(number)
         digests: list[str] = []
         examples: Counter[str] = Counter()
         has_ended = True

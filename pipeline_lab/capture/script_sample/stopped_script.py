@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_lab.capture.script_sample.python_calls import SEEDED, PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
-from pipeline_lab.pipeline.samples import Sample, SampleRequest
+from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
 from pipeline_lab.worker.note.failures import describe
 
 SEED = 20_000
@@ -36,13 +37,20 @@ def run_and_read(request: SampleRequest) -> Sample:
 
     note_new_iterators()
     note_new_datasets()
-    reader = SampleReader(request)
+    python = PythonCalls(draws_anew=request.draws == Draws.BY_ELEMENT.value, waits=request.python_waits)
+    reader = SampleReader(request, python.begin_pass)
     wrapping.readers.append(reader.note)
     run = run_module if request.is_module else run_script
     try:
-        in_order = _in_order() if request.in_order else contextlib.nullcontext()
-        with _instead_of_files(request.texts), _files_elsewhere(Path(f"{request.values}-files")), in_order:
+        in_order = _in_order() if request.draws == Draws.IN_ORDER.value else contextlib.nullcontext()
+        with (
+            _instead_of_files(request.texts),
+            _files_elsewhere(Path(f"{request.values}-files")),
+            in_order,
+            python.in_place(),
+        ):
             _set_seeds(SEED if request.is_seeded else None)
+            python.is_seeded = False
             run(request.target, list(request.arguments))
     except Reached:
         pass
@@ -51,6 +59,8 @@ def run_and_read(request: SampleRequest) -> Sample:
             raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
     finally:
         wrapping.readers.remove(reader.note)
+    if python.is_seeded:
+        raise RuntimeError(SEEDED)
     if reader.sample is None:
         raise RuntimeError("the script ends before it reads the dataset")
     return reader.sample

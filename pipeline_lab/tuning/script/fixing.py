@@ -23,20 +23,21 @@ from pipeline_lab.pipeline.changes import (
     Change,
     Effect,
     SetArgument,
+    SetTraining,
     are_compatible,
     calls_of,
     made_at_one_place,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
-from pipeline_lab.pipeline.samples import Proof, ProofOutcome
+from pipeline_lab.pipeline.samples import Draws, Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.tuning.script.proof import Prover, Script
 from pipeline_lab.tuning.script.script_result import of_changed
-from pipeline_lab.tuning.script.worth_trying import expected_gain, promises, worth_proving
+from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
 ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
@@ -135,14 +136,21 @@ def find_fix(
 def may_be_held_up(verdict: Verdict | None, run: ScriptRun | Unavailable) -> bool:
     """Say whether a change of the input may help a script, so that more is tried than what the model expects a gain of.
 
-    Where the model does not explain the run, for other programs or something else slowed it down, only a computation that
-    is busy by itself speaks against it. Ends of iterators that are the largest loss hide what the next largest is.
+    Whatever its largest loss is, free input has to save enough of the step. Where the model does not explain the run, for other
+    programs or something else slowed it down, only a computation that is busy by itself speaks against it. Ends of iterators
+    that are the largest loss hide what the next largest is.
     """
-    if verdict is None:
+    if verdict is None or verdict.verdict_class in HELD_UP or verdict.cause == GapCause.ITERATOR_END.value:
         return True
-    if isinstance(run, Unavailable) and verdict.verdict_class is not VerdictClass.DEVICE_BOUND:
-        return True
-    return verdict.verdict_class in HELD_UP or verdict.cause == GapCause.ITERATOR_END.value
+    if isinstance(run, Unavailable):
+        return verdict.verdict_class is not VerdictClass.DEVICE_BOUND or _lost_percent(verdict) >= WORTH_PERCENT
+    return run.most_gain_percent >= WORTH_PERCENT
+
+
+def _lost_percent(verdict: Verdict) -> float:
+    """Return the share of the step that is lost to input; 0 where nothing tells."""
+    lost = None if verdict.step is None else verdict.step.input_percent
+    return 0.0 if lost is None or isinstance(lost, Unavailable) else lost
 
 
 def _if_reordered(left: Sequence[LeftAlone], run: ScriptRun | Unavailable) -> str:
@@ -246,6 +254,40 @@ def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change
     return found, left
 
 
+@dataclass(frozen=True)
+class _Attempts:
+    """Proofs of changes of one script.
+
+    Attributes:
+        repeatable: How random numbers are drawn so that the script as it is gives the same twice.
+        stop: Called before each; raises to stop.
+    """
+
+    recipe: Recipe
+    use: DatasetUse
+    texts: Mapping[str, str]
+    prover: Prover
+    repeatable: Draws
+    stop: Callable[[], None]
+
+    def prove(self, changes: Sequence[Change]) -> tuple[Edited, Proof]:
+        """Prove changes together, however random numbers have to be drawn for it; of several failures the last one is told."""
+        edited = edit_sources(self.recipe, changes, self.texts, self.use)
+        for draws in ways_to_draw(self.recipe, changes, self.repeatable):
+            self.stop()
+            proof = self.prover.prove(
+                edited.texts,
+                draws=draws,
+                python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
+                keeps=any(map(keeps, changes)),
+                touches=places_of(self.recipe, changes),
+                others=others_of(self.recipe, self.use, changes),
+            )
+            if is_good(proof, changes):
+                break
+        return edited, proof
+
+
 def _prove(
     recipe: Recipe,
     use: DatasetUse,
@@ -256,25 +298,14 @@ def _prove(
     stop: Callable[[], None],
 ) -> Fix:
     """Prove all changes together; where that fails, take one after the other and keep those that can be proved."""
-
-    def attempt(chosen: Sequence[Change]) -> tuple[Edited, Proof]:
-        edited = edit_sources(recipe, chosen, texts, use)
-        in_order_too = in_order or any(draws(recipe, each) for each in chosen)
-        return edited, prover.prove(
-            edited.texts,
-            in_order=in_order_too,
-            keeps=any(map(keeps, chosen)),
-            touches=places_of(recipe, chosen),
-            others=others_of(recipe, use, chosen),
-        )
-
     if not changes:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that fits.")
-    in_order = not prover.is_repeatable()
-    if in_order and not prover.is_repeatable(in_order=True):
+    repeatable = next(filter(prover.is_repeatable, Draws), None)
+    if repeatable is None:
         reason = "The script gives other elements each time, even from the same seeds, so nothing can be compared."
         unproved = (LeftAlone(each, reason) for each in changes)
         return Fix((), None, None, (*left, *unproved), note=f"Nothing is proposed. {reason}")
+    attempts = _Attempts(recipe, use, texts, prover, repeatable, stop)
     kept: list[Change] = []
     best: tuple[Edited, Proof] | None = None
     steady = [each for each in changes if not draws(recipe, each)]
@@ -282,8 +313,7 @@ def _prove(
         for chosen in _attempts(group):
             if all(each in kept for each in chosen):
                 continue
-            stop()
-            tried = attempt([*kept, *chosen])
+            tried = attempts.prove([*kept, *chosen])
             if is_good(tried[1], [*kept, *chosen]):
                 kept += chosen
                 best = tried
@@ -337,6 +367,30 @@ def draws(recipe: Recipe, change: Change) -> bool:
         each.call for each in change.edits if isinstance(each, SetArgument) and each.name == "num_parallel_calls"
     )
     return any(not OF_PYTHON.issuperset(recipe.call(number).stateful) for number in parallel)
+
+
+def ways_to_draw(recipe: Recipe, changes: Sequence[Change], repeatable: Draws) -> list[Draws]:
+    """Return how random numbers may be drawn for a proof, the best first.
+
+    Args:
+        recipe: Of the script.
+        changes: To prove.
+        repeatable: So drawn, the script as it is gives the same twice.
+    """
+    if any(draws(recipe, each) for each in changes):
+        return [Draws.IN_ORDER]
+    runs_at_once = any(runs_python_at_once(recipe, each) for each in changes)
+    return [repeatable, Draws.BY_ELEMENT] if runs_at_once and repeatable is Draws.AS_THEY_COME else [repeatable]
+
+
+def runs_python_at_once(recipe: Recipe, change: Change) -> bool:
+    """Say whether a change runs calls of Python at once, which come, and draw, in any order."""
+    return any(
+        edit.name == "workers"
+        if isinstance(edit, SetTraining)
+        else isinstance(edit, SetArgument) and edit.name == "num_parallel_calls" and bool(recipe.call(edit.call).python)
+        for edit in change.edits
+    )
 
 
 def keeps(change: Change) -> bool:

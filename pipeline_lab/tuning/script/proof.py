@@ -13,6 +13,7 @@ from typing import Any, Self
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
     REPEATS,
+    Draws,
     Proof,
     ProofOutcome,
     Sample,
@@ -24,7 +25,11 @@ from pipeline_lab.pipeline.samples import (
 )
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
 
-IN_ORDER = "random numbers are drawn in the order of the examples (in training, parallel calls draw as they come)"
+_ONCE = {
+    Draws.IN_ORDER: "random numbers are drawn in the order of the examples",
+    Draws.BY_ELEMENT: "Python draws its random numbers anew for each element",
+}
+"""What lets a script and a changed one draw the same; in training, parallel calls draw as they come."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Prover:
         self._script, self._use, self._how_far = script, use, how_far or HowFar()
         self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
         self._process: subprocess.Popen[str] | None = None
-        self._before: dict[tuple[bool, bool], tuple[Sample, Path]] = {}
+        self._before: dict[tuple[Draws, bool], tuple[Sample, Path]] = {}
         self._number = 0
 
     def __enter__(self) -> Self:
@@ -89,17 +94,17 @@ class Prover:
                     stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def before(self, *, in_order: bool = False, is_seeded: bool = True) -> Sample:
+    def before(self, *, draws: Draws = Draws.AS_THEY_COME, is_seeded: bool = True) -> Sample:
         """Return what the script gives as it is.
 
         Args:
-            in_order: Random numbers are handed out in the order of the elements.
+            draws: Where its random numbers come from.
             is_seeded: From seeds that are set before it begins.
 
         Raises:
             RunFailedError: It does not come to its training.
         """
-        key = in_order, is_seeded
+        key = draws, is_seeded
         if key not in self._before:
             self._before[key] = self._sample({}, *key, watches=self._watches)
         return self._before[key][0]
@@ -108,7 +113,8 @@ class Prover:
         self,
         texts: Mapping[str, str],
         *,
-        in_order: bool = False,
+        draws: Draws = Draws.AS_THEY_COME,
+        python_waits: bool = False,
         keeps: bool = False,
         touches: Sequence[str] = (),
         others: Sequence[str] = (),
@@ -117,7 +123,8 @@ class Prover:
 
         Args:
             texts: Of the changed files.
-            in_order: Random numbers are handed out in the order of the elements.
+            draws: Where random numbers come from; where that cannot be for the script, nothing is proved.
+            python_waits: The change runs calls of Python at once: each waits a moment first, so that their order shows.
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
@@ -126,34 +133,42 @@ class Prover:
         Raises:
             RunFailedError: The script does not come to its training as it is.
         """
-        before = self.before(in_order=in_order)
+        try:
+            before = self.before(draws=draws)
+        except RunFailedError as error:
+            if draws is Draws.AS_THEY_COME:
+                raise
+            return Proof(ProofOutcome.FAILED, f"It cannot be compared: {error}")
         touched = [each for each in before.others if not set(each.places).isdisjoint(touches)]
         numbers = [each.number for each in touched]
         try:
-            after, values = self._sample(texts, in_order, True, numbers)
-            fresh = self._sample(texts, False, False, numbers)[0] if keeps else None
+            after, values = self._sample(texts, draws, True, numbers, python_waits=python_waits)
+            fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
-        proof = compare_samples(before, after, (self._before[in_order, True][1], values))
+        proof = compare_samples(before, after, (self._before[draws, True][1], values))
         if (differs := compare_others(replace(before, others=tuple(touched)), after, others)) is not None:
             return differs
         if fresh is not None and _repeats(self.before(is_seeded=False), fresh):
             return replace(proof, outcome=ProofOutcome.DIFFERENT, sentence=REPEATS)
-        if in_order and proof.outcome is ProofOutcome.EQUAL:
-            return replace(proof, outcome=ProofOutcome.REDRAWN, sentence=f"{proof.sentence[:-1]}, once {IN_ORDER}.")
+        if draws in _ONCE and proof.outcome is ProofOutcome.EQUAL:
+            sentence = f"{proof.sentence[:-1]}, once {_ONCE[draws]} (in training, parallel calls draw as they come)."
+            return replace(proof, outcome=ProofOutcome.REDRAWN, sentence=sentence)
         return proof
 
-    def is_repeatable(self, *, in_order: bool = False) -> bool:
+    def is_repeatable(self, draws: Draws = Draws.AS_THEY_COME) -> bool:
         """Say whether the script gives the same twice, from the same seeds."""
-        return self.prove({}, in_order=in_order).outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)
+        return self.prove({}, draws=draws).outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)
 
     def _sample(
         self,
         texts: Mapping[str, str],
-        in_order: bool,
+        draws: Draws,
         is_seeded: bool,
         numbers: Sequence[int] = (),
         watches: Sequence[str] = (),
+        *,
+        python_waits: bool = False,
     ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
@@ -168,10 +183,11 @@ class Prover:
             far.seconds,
             str(values),
             far.patience_s,
-            in_order,
+            draws.value,
             is_seeded,
             watches,
             numbers,
+            python_waits,
         )
         answer = self._ask(asdict(request))
         if "error" in answer:

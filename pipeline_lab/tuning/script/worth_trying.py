@@ -35,7 +35,7 @@ def worth_proving(
     worth: list[Change] = []
     left: list[tuple[Change, str]] = []
     for change in found:
-        reason = too_large(change, before, recipe, use) or needless(change, before, run)
+        reason = too_large(change, before, recipe, use) or needless(change, run)
         if not reason:
             worth.append(change)
             continue
@@ -66,27 +66,16 @@ _OF_THREADS = (
 _NEEDLESS = {
     "pool": _OF_THREADS,
     "parallel-python": _OF_THREADS,
+    "workers": "The model expects nothing of more threads here.",
     "generator-batches": "The model expects nothing of fewer calls here: the generator's own work takes the time, not its calls.",
 }
 
 
-def needless(change: Change, before: Sample, run: ScriptRun | Unavailable) -> str:
+def needless(change: Change, run: ScriptRun | Unavailable) -> str:
     """Return why more threads, or fewer calls, are not worth a try; empty where they are, or something else is changed."""
-    if change.rewrite not in ("pool", "parallel-python", "generator-batches"):
+    if change.rewrite not in _NEEDLESS:
         return ""
-    if change.rewrite == "parallel-python" and _draws_again(before):
-        return "Its Python was not seen to make the same elements in each pass, so calls at once may change what they share."
     found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
     if not isinstance(found, Unavailable) and found.high_percent < WORTH_PERCENT:
         return _NEEDLESS[change.rewrite]
     return ""
-
-
-def _draws_again(before: Sample) -> bool:
-    """Say whether a later pass has other elements than the first one, in whatever order."""
-    one, other = before.passes[0], before.passes[1]
-    return (
-        before.rows[0] != before.rows[1]
-        if all(before.ended)
-        else one != other[: len(one)] and other != one[: len(other)]
-    )

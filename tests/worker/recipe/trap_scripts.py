@@ -158,6 +158,17 @@ def count(number):
 ds = tf.data.Dataset.range(64).map(lambda number: tf.numpy_function(count, [number], tf.int64)).batch(8)
 """ + LOOP  # fmt: skip
 
+JITTER = HEAD + """
+import random
+
+
+def jitter(number):
+    return number * 10 + random.choice([1, 2, 3])
+
+
+ds = tf.data.Dataset.range(64).map(lambda number: tf.numpy_function(jitter, [number], tf.int64)).batch(8)
+""" + LOOP  # fmt: skip
+
 SHUFFLED_NAMES = HEAD + """
 def decode(number):
     return tf.cast(number, tf.float32) / 3.0
@@ -171,6 +182,7 @@ SCRIPTS = {
     "shuffled-names": SHUFFLED_NAMES,
     "waits": WAITS,
     "counts": COUNTS,
+    "jitter": JITTER,
     "helper": HELPER,
     "files": FILES,
     "crop": CROP,

@@ -1,0 +1,153 @@
+"""A pipeline's Python while its data are read for a proof: in what order its calls come, and what they draw.
+
+Calls that run at once come in the order of their elements more often than not, and hide what depends on it; here each may wait a
+moment first. They take their random numbers from one generator as they come, so two readings differ although every call does what
+it did; here each may have a generator of its own, seeded by what the call is given and by the pass.
+"""
+
+import contextlib
+import functools
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+SEEDED = (
+    "the script sets the seed of Python's random numbers, and which example a draw goes to would depend on which call "
+    "comes first"
+)
+LONGEST_WAIT_S = 0.001
+"""Of a call before it begins: calls that were started together are started within microseconds."""
+_SEEDING = frozenset({"seed", "set_state", "setstate"})
+
+
+class _Own(threading.local):
+    """The generators of the call that a thread is in; None outside of any."""
+
+    python: random.Random | None = None
+    numpy: np.random.RandomState | None = None
+
+
+class PythonCalls:
+    """The calls of functions of ``py_function`` and its like, and of each ``PyDataset``.
+
+    Args:
+        draws_anew: For each element.
+        waits: Each call waits a moment first, by what it is given.
+
+    Attributes:
+        number: Of the pass; a later one draws others, so that what a cache keeps shows.
+        is_seeded: Whether the script has set a seed itself, and draws are made anew.
+    """
+
+    def __init__(self, *, draws_anew: bool, waits: bool) -> None:
+        self.number = 0
+        self.is_seeded = False
+        self._draws_anew, self._waits, self._own = draws_anew, waits, _Own()
+
+    def begin_pass(self, number: int) -> None:
+        self.number = number
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Let the script's Python be called so."""
+        if not self._draws_anew and not self._waits:
+            yield
+            return
+        from keras.src.trainers.data_adapters import py_dataset_adapter
+        from tensorflow.python.ops import script_ops
+
+        adapter = py_dataset_adapter.PyDatasetAdapter
+        with contextlib.ExitStack() as stack:
+            for module, name in ((random, "python"), (np.random, "numpy")) if self._draws_anew else ():
+                for function in list(vars(module)):
+                    if _is_drawn(module, function):
+                        wrapped = self._dispatched(getattr(module, function), function, name)
+                        stack.enter_context(_exchanged(module, function, wrapped))
+            stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
+            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter.__init__)))
+            yield
+
+    def _dispatched(self, function: Callable[..., Any], method: str, name: str) -> Callable[..., Any]:
+        """Return a module's function for the generator of the call that a thread is in."""
+
+        @functools.wraps(function)
+        def draw(*arguments: Any, **options: Any) -> Any:
+            own = getattr(self._own, name)
+            self.is_seeded |= method in _SEEDING
+            return (function if own is None else getattr(own, method))(*arguments, **options)
+
+        return draw
+
+    def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def _internal_py_func(func: Any, *arguments: Any, **options: Any) -> Any:
+            return function(func if _is_next(func) else self._seeded(func), *arguments, **options)
+
+        return _internal_py_func
+
+    def _adapted(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Wrap what Keras makes of a ``PyDataset``, whose class is wrapped once."""
+
+        @functools.wraps(function)
+        def create(adapter: Any, x: Any, *arguments: Any, **options: Any) -> None:
+            kind = type(x)
+            if not hasattr(kind.__getitem__, "__wrapped__"):
+                kind.__getitem__ = self._seeded(kind.__getitem__, leaves_out=1)
+            function(adapter, x, *arguments, **options)
+
+        return create
+
+    def _seeded(self, function: Callable[..., Any], leaves_out: int = 0) -> Callable[..., Any]:
+        """Return a function that waits, and draws from generators of its own; the first arguments may be left out of their seed."""
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            own = self._own
+            before = own.python, own.numpy
+            seed = _seed(arguments[leaves_out:], self.number)
+            if self._waits:
+                time.sleep(LONGEST_WAIT_S * (seed % 256) / 256)
+            if not self._draws_anew:
+                return function(*arguments)
+            own.python, own.numpy = random.Random(seed), np.random.RandomState(seed)  # noqa: S311 (as the script draws)
+            try:
+                return function(*arguments)
+            finally:
+                own.python, own.numpy = before
+
+        return call
+
+
+def _is_drawn(module: Any, name: str) -> bool:
+    """Say whether a module's function is a method of the generator that it has for all."""
+    owner = getattr(getattr(module, name), "__self__", None)
+    return isinstance(owner, (random.Random, np.random.RandomState)) and not name.startswith("_")
+
+
+def _is_next(function: Any) -> bool:
+    """Say whether a function asks a generator for its next element, so that what it is given says nothing of the element."""
+    return str(getattr(function, "__qualname__", "")).startswith("_from_generator")
+
+
+def _seed(given: Sequence[Any], number: int) -> int:
+    digest = hashlib.blake2b(str(number).encode(), digest_size=4)
+    for part in given:
+        array = np.asarray(part.numpy() if hasattr(part, "numpy") else part)
+        is_text = array.dtype.hasobject
+        digest.update(repr(array.ravel().tolist()).encode() if is_text else np.ascontiguousarray(array).tobytes())
+    return int.from_bytes(digest.digest(), "big")
+
+
+@contextlib.contextmanager
+def _exchanged(holder: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(holder, name)
+    setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        setattr(holder, name, before)
