@@ -111,12 +111,13 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
                 continue
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
-            if any(not _is_random(each) or "(seeded)" in each for each in call.stateful):
+            kept = [each for each in call.stateful if each not in OF_PYTHON]
+            if any(not _is_random(each) or "(seeded)" in each for each in kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
             if call.python:
                 also += ("The calls run in several Python threads; their function must not change what they share.",)
-            if call.stateful:
+            if kept:
                 also += ("Random draws go to other examples than before; their distribution is the same.",)
             yield RewritePlace(
                 call,

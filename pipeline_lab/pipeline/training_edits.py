@@ -36,16 +36,19 @@ def edit_training(
     fit = source.node_at(use.place)
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")
-    given = _given(fit)
     if name in COMPILED:
         call = _compile_of(source, fit.func.value)
-    elif _py_dataset(recipe, use).function.file not in texts and isinstance(given, cst.Name):  # a library's class
-        start, indent = source.line_before(fit)
-        line = indent + f"{given.value}.{name} = {source.write_value(name, value)}".encode() + source.newline
-        yield source.path, Splice(start, start, line)
-        return
     else:
-        source, call = _where_made(recipe, use, find, texts, source, fit)
+        try:
+            source, call = _where_made(recipe, use, find, texts, source, fit)
+        except RefusedError:
+            given = _given(fit)
+            if not isinstance(given, cst.Name):
+                raise
+            start, indent = source.line_before(fit)
+            line = indent + f"{given.value}.{name} = {source.write_value(name, value)}".encode() + source.newline
+            yield source.path, Splice(start, start, line)
+            return
     for each in source.set_arguments(call, {name: value}, ()):
         yield source.path, each
 

@@ -350,13 +350,17 @@ def test_workers_go_to_where_the_class_takes_them(and_more: str, given: str, was
     assert written(text, SetTraining("workers", 4), recipe=_images(text)) == text.replace(was, becomes)
 
 
-def test_workers_are_refused_where_nobody_hands_them_on() -> None:
+def test_workers_are_set_before_the_training_where_nobody_hands_them_on() -> None:
     text = IMAGES.format(and_more="", given="")
     edit_ = SetTraining("workers", 4)
     silent = text.replace("super().__init__()", "pass")
-    assert "does not call" in refused(silent, edit_, recipe=_images(silent))
+    assert written(silent, edit_, recipe=_images(silent)) == silent.replace("model.fit", "train.workers = 4\nmodel.fit")
     derived = text.replace("keras.utils.PyDataset", "Base")
-    assert "derives from Base" in refused(derived, edit_, recipe=_images(derived))
+    assert written(derived, edit_, recipe=_images(derived)).endswith(
+        "train.workers = 4\n" + derived.splitlines()[-1] + "\n"
+    )
+    without_a_name = derived.replace("fit(train", "fit(kept[0]")
+    assert "derives from Base" in refused(without_a_name, edit_, recipe=_images(without_a_name))
 
 
 def test_workers_of_a_librarys_class_are_set_before_the_training() -> None:

@@ -25,7 +25,7 @@ from pipeline_lab.tuning.script.fixing import (
     places_of,
     watched_places,
 )
-from pipeline_lab.tuning.script.worth_trying import needless, promises, too_large, worth_proving
+from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
 from tests.support.scripts import DECODE, recipe, script, stages
 from tests.support.written_recipe import written_recipe
 
@@ -126,6 +126,14 @@ def test_calls_of_python_run_at_once_where_something_can_be_gained() -> None:
     assert needless(WAITS, waits) == ""
     quick = script(stages=stages(0.01, python=1.0), **python | {"ceiling_ms": 20.0})
     assert "expects nothing" in needless(WAITS, quick)
+
+
+def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:
+    few = replace(WAITS, rewrite="parallel-map", edits=(SetArgument(2, "num_parallel_calls", -1),))
+    assert choose_rivals([few, WAITS], Unavailable("Not analyzed.")) == ([few], [(WAITS, few)])
+    python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 0.05, "step_cpu_ms": 1.0, "ceiling_ms": 1.0}
+    waits = script(stages=stages(python=1.0), **python)
+    assert choose_rivals([few, CACHE, WAITS], waits) == ([CACHE, WAITS], [(few, WAITS)])
 
 
 def test_a_generator_is_called_for_many_elements_where_its_calls_take_the_time() -> None:

@@ -37,7 +37,7 @@ from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.tuning.script.proof import Prover, Script
 from pipeline_lab.tuning.script.script_result import of_changed
-from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, expected_gain, promises, worth_proving
+from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
 ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
@@ -182,6 +182,9 @@ def _find(
             return Fix(
                 (), None, None, tuple(left), note=f"Nothing is proposed: {NOT_HELD_UP[0].lower()}{NOT_HELD_UP[1:]}"
             )
+    if not wishes.changes:
+        found, beaten = choose_rivals(found, run)
+        left += [LeftAlone(each, f"Instead this is tried: {rival.words}") for each, rival in beaten]
     edited = edit_sources(recipe, found, texts, use)
     if not edited.written:
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]

@@ -7,7 +7,7 @@ from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.changes import Change
+from pipeline_lab.pipeline.changes import Change, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample
@@ -26,6 +26,25 @@ def expected_gain(change: Change, run: ScriptRun) -> float:
     """Return what the model expects a change to save of a step, percent; 0 where it cannot tell."""
     found = predict_change(run, change.edits)
     return 0.0 if isinstance(found, Unavailable) else found.gain_percent
+
+
+def choose_rivals(
+    found: Sequence[Change], run: ScriptRun | Unavailable
+) -> tuple[list[Change], list[tuple[Change, Change]]]:
+    """Of changes that cannot be made together keep the one that the model expects more of, the first of equals.
+
+    Returns:
+        What is kept, and each that is not with the one that is tried instead.
+    """
+    kept: list[Change] = []
+    beaten: list[tuple[Change, Change]] = []
+    for change in sorted(found, key=lambda each: 0.0 if isinstance(run, Unavailable) else -expected_gain(each, run)):
+        rival = next((each for each in kept if not are_compatible([each, change])), None)
+        if rival is None:
+            kept.append(change)
+        else:
+            beaten.append((change, rival))
+    return [each for each in found if each in kept], beaten
 
 
 def worth_proving(
