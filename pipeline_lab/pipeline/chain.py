@@ -17,6 +17,14 @@ OF_PYTHON = frozenset({"PyFunc", "EagerPyFunc"})
 """Operations of which only the proof tells whether they give the same each time."""
 
 
+_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal", "StatefulRandom", "StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "SampleDistortedBoundingBox")  # fmt: skip
+
+
+def is_random(operation: str) -> bool:
+    """Say whether an operation of TensorFlow draws random numbers."""
+    return operation.startswith(_RANDOM)
+
+
 class Doubt(Enum):
     """What may make the elements of a call others in each epoch.
 
@@ -96,6 +104,11 @@ class Chain:
             if each.python or each.stateful or each.method == "from_generator":
                 found.add(Doubt.PYTHON)
         return frozenset(found) if self._is_finite(call) else None
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the elements end."""
+        return self._is_finite(self.calls[-1])
 
     def _is_finite(self, call: DatasetCall) -> bool:
         """Say whether the elements of a call end; those of Python do where they were read to their end."""

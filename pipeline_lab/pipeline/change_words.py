@@ -10,10 +10,12 @@ from pipeline_lab.pipeline.changes import (
     InBatches,
     Insert,
     MoveBefore,
+    OneIterator,
     Remove,
     Rename,
     SetArgument,
     SetTraining,
+    TrainingEdit,
     Value,
 )
 from pipeline_lab.pipeline.recipe import Recipe
@@ -69,11 +71,18 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
                 after = _renamed(after, edit)
             case Remove(_):
                 after = ""
-            case SetTraining(name, value):
-                after = f"{name}={write_value(name, value)}"
+            case SetTraining() | OneIterator():
+                after = _of_training(edit)
             case _:
                 assert_never(edit)
     return before, after
+
+
+def _of_training(edit: TrainingEdit) -> str:
+    """Write what a training gets."""
+    if isinstance(edit, OneIterator):
+        return "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))"
+    return f"{edit.name}={write_value(edit.name, edit.value)}"
 
 
 def _renamed(call: str, edit: Rename | InBatches) -> str:

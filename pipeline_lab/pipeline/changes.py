@@ -99,8 +99,14 @@ class SetTraining:
     value: Value
 
 
+@dataclass(frozen=True)
+class OneIterator:
+    """Let one iterator serve all epochs of ``fit``: give it the dataset repeated without an end, and the steps of an epoch."""
+
+
 CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches
-Edit: TypeAlias = CallEdit | SetTraining
+TrainingEdit: TypeAlias = SetTraining | OneIterator
+Edit: TypeAlias = CallEdit | TrainingEdit
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,12 @@ class Change:
     @property
     def is_of_training(self) -> bool:
         """Whether it changes how the training runs; pipelines that share one training cannot differ in it."""
-        return any(isinstance(edit, SetTraining) for edit in self.edits)
+        return any(isinstance(edit, TrainingEdit) for edit in self.edits)
+
+    @property
+    def joins_epochs(self) -> bool:
+        """Whether the dataset goes on with the next epoch where it ended before."""
+        return any(isinstance(edit, OneIterator) for edit in self.edits)
 
     @property
     def request(self) -> str:
@@ -150,7 +161,7 @@ class Change:
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
     """Yield the numbers of the calls that edits touch."""
     for edit in edits:
-        if isinstance(edit, SetTraining):
+        if isinstance(edit, TrainingEdit):
             continue
         yield edit.call
         if isinstance(edit, MoveBefore):
@@ -176,6 +187,8 @@ def _key(edit: Edit) -> tuple[object, ...]:
             return ("insert", after, method)
         case SetTraining(name, _):
             return ("training", name)
+        case OneIterator():
+            return ("training", "steps_per_epoch")
         case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call):
             return (type(edit).__name__, call)
         case _:

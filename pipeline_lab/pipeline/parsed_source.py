@@ -25,6 +25,12 @@ class RefusedError(Exception):
     """A change cannot be written; the text is the reason, a sentence."""
 
 
+class Code(str):
+    """An expression as an argument: it is written as it stands."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Splice:
     """New bytes for a stretch of a file; an empty stretch is a place where something is added."""
@@ -150,6 +156,8 @@ class ParsedSource:
         """Write an argument's value as the file would: ``tf.data.AUTOTUNE`` by the name that TensorFlow has in it."""
         if name in TUNABLE and value == AUTOTUNE and not isinstance(value, bool):
             return self._autotune
+        if isinstance(value, Code):
+            return str(value)
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
     @cached_property

@@ -20,13 +20,14 @@ from pipeline_lab.pipeline.cache_rewrites import (
     find_disk_cache,
     find_snapshot,
 )
-from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, said_at
+from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, said_at
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Change,
     Effect,
     Insert,
     MoveBefore,
+    OneIterator,
     Rename,
     Risk,
     SetArgument,
@@ -112,7 +113,7 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
             kept = [each for each in call.stateful if each not in OF_PYTHON]
-            if any(not _is_random(each) or "(seeded)" in each for each in kept):
+            if any(not is_random(each) or "(seeded)" in each for each in kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
             if call.python:
@@ -127,13 +128,6 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
             )
 
     return find
-
-
-def _is_random(operation: str) -> bool:
-    return operation.startswith(_RANDOM)
-
-
-_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal", "StatefulRandom", "StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "SampleDistortedBoundingBox")  # fmt: skip
 
 
 def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
@@ -222,6 +216,18 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
             (SetTraining("steps_per_execution", STEPS_AT_ONCE),),
             f"Run {STEPS_AT_ONCE} steps in one call of the training function.",
             (f"Callbacks and the progress bar hear of every {STEPS_AT_ONCE}th batch only.",),
+        )
+
+
+def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
+    is_known = bool(chain.ends) and chain.ends[-1] is chain.calls[-1]
+    is_seeded = any("(seeded)" in each for call in chain.upstream(chain.calls[-1]) for each in call.stateful)
+    if chain.use.role == TRAINING and chain.use.iterators > 1 and is_known and chain.is_finite and not is_seeded:
+        yield RewritePlace(
+            None,
+            (OneIterator(),),
+            "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
+            ("The first batches of an epoch are made while the last ones of the epoch before are trained on.",),
         )
 
 
@@ -337,6 +343,14 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.SOME,
         _steps_per_execution,
+    ),
+    Rewrite(
+        "one-iterator",
+        "One iterator for all epochs",
+        "No iterator is ended and made anew between epochs, while nothing trains.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _one_iterator,
     ),
     Rewrite(
         "workers",

@@ -4,8 +4,9 @@ A process that has TensorFlow takes the samples (:mod:`pipeline_lab.capture.scri
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 FAR_ENOUGH = 3
 """Elements that are read at least, however long they take."""
+PASSES = 2
+"""Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
 ROUNDING = 1e-5
 """Difference between numbers, relative to the largest of their kind, that another order of the same additions explains."""
 
@@ -25,6 +28,15 @@ class Draws(Enum):
     """TensorFlow hands them out in the order of the elements, whatever runs in parallel."""
     BY_ELEMENT = "by element"
     """Python draws anew for each element, from what it is given and the number of the pass."""
+
+
+class Epochs(Enum):
+    """How a changed dataset hands its epochs on; the value says what of them is compared."""
+
+    APART = "each in a pass of its own"
+    JOINED = "one epoch after the other"
+    REDRAWN = "of the first epoch; in later ones TensorFlow draws other random numbers, as it did before"
+    """From the same seed it draws the same in each pass over a dataset that ends, and draws on where one goes on."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class SampleRequest:
         patience_s: Time that the script may take in all.
         draws: One of :class:`Draws`.
         python_waits: Each call of the pipeline's Python waits a moment first, so that calls at once come in another order.
+        passes: Times that it is read.
         is_seeded: Seeds are set before the script begins; TensorFlow then draws the same in each pass.
         others: Places; also read the other datasets that the script has made until then, that no other one takes, and whose
             calls stand there.
@@ -60,6 +73,7 @@ class SampleRequest:
     others: Sequence[str] = ()
     numbers: Sequence[int] = ()
     python_waits: bool = False
+    passes: int = PASSES
 
 
 @dataclass(frozen=True)
@@ -196,6 +210,24 @@ def compare_samples(before: Sample, after: Sample, values: tuple[Path, Path] | N
             is_whole,
         )
     return Proof(ProofOutcome.DIFFERENT, first, counts, is_whole)
+
+
+def compare_joined(before: Sample, after: Sample, epochs: Epochs) -> Proof:
+    """Say whether a dataset without an end gives what one that ends gives in its passes, one after the other.
+
+    Args:
+        before: Of the dataset that ends.
+        after: Of the other one, a single pass.
+        epochs: How it hands them on.
+    """
+    passes = before.passes if before.ended[0] and epochs is Epochs.JOINED else before.passes[:1]
+    one = replace(before, passes=(tuple(chain.from_iterable(passes)),), rows=({},), ended=(False,))
+    proof = compare_samples(one, replace(after, rows=({},), ended=(False,)))
+    if proof.outcome is not ProofOutcome.EQUAL:
+        return proof
+    sentence = f"Equal, element by element: {proof.elements[0]:,} elements, {epochs.value}."
+    outcome = ProofOutcome.REDRAWN if epochs is Epochs.REDRAWN else ProofOutcome.EQUAL
+    return replace(proof, sentence=sentence, outcome=outcome)
 
 
 def compare_others(before: Sample, after: Sample, places: Sequence[str]) -> Proof | None:

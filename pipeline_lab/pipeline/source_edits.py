@@ -17,11 +17,12 @@ import libcst as cst
 
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
-    CallEdit,
     Change,
+    Edit,
     InBatches,
     Insert,
     MoveBefore,
+    OneIterator,
     Remove,
     Rename,
     SetArgument,
@@ -181,7 +182,7 @@ class _Writer:
             )
         return source, node, call
 
-    def _add(self, edit: CallEdit | SetTraining) -> None:
+    def _add(self, edit: Edit) -> None:
         match edit:
             case SetArgument(number, name, value):
                 source, node, call = self._find(number)
@@ -199,8 +200,8 @@ class _Writer:
                 self._move(number, before, then)
             case Insert(after, method, arguments):
                 self._insert(after, method, arguments)
-            case SetTraining(name, value):
-                for path, one in edit_training(self._recipe, self._use, self._source, self._texts, name, value):
+            case SetTraining() | OneIterator():
+                for path, one in edit_training(self._recipe, self._use, self._source, self._texts, edit):
                     self._splice(self._source(path), one.start, one.end, one.text)
             case _:
                 assert_never(edit)

@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 import libcst as cst
 
-from pipeline_lab.pipeline.changes import Value
-from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
+from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
+from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice
 from pipeline_lab.pipeline.recipe import DatasetUse, PythonPart, Recipe
 
 Find = Callable[[str], ParsedSource]
@@ -16,16 +16,16 @@ _BASES = frozenset({"PyDataset", "Sequence"})
 
 
 def edit_training(
-    recipe: Recipe, use: DatasetUse | None, find: Find, texts: Mapping[str, str], name: str, value: Value
+    recipe: Recipe, use: DatasetUse | None, find: Find, texts: Mapping[str, str], edit: TrainingEdit
 ) -> Iterator[tuple[str, Splice]]:
-    """Yield path and splice of each edit that gives the training an argument.
+    """Yield path and splice of each change of the source that an edit of the training takes.
 
     Args:
         recipe: Of the script.
         use: The training's reading of its dataset.
         find: Returns a file of the user's.
         texts: The user's files.
-        name, value: The argument.
+        edit: What is done.
 
     Raises:
         RefusedError: Where it belongs is not clear.
@@ -36,20 +36,42 @@ def edit_training(
     fit = source.node_at(use.place)
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")
-    if name in COMPILED:
-        call = _compile_of(source, fit.func.value)
+    if isinstance(edit, OneIterator):
+        yield from _join_epochs(source, fit)
+    elif edit.name in COMPILED:
+        yield from _with_argument(source, _compile_of(source, fit.func.value), edit)
     else:
         try:
-            source, call = _where_made(recipe, use, find, texts, source, fit)
+            made_in, call = _where_made(recipe, use, find, texts, source, fit)
         except RefusedError:
             given = _given(fit)
             if not isinstance(given, cst.Name):
                 raise
-            start, indent = source.line_before(fit)
-            line = indent + f"{given.value}.{name} = {source.write_value(name, value)}".encode() + source.newline
-            yield source.path, Splice(start, start, line)
-            return
-    for each in source.set_arguments(call, {name: value}, ()):
+            yield _line_before(source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value)}")
+        else:
+            yield from _with_argument(made_in, call, edit)
+
+
+def _with_argument(source: ParsedSource, call: cst.Call, edit: SetTraining) -> Iterator[tuple[str, Splice]]:
+    for each in source.set_arguments(call, {edit.name: edit.value}, ()):
+        yield source.path, each
+
+
+def _line_before(source: ParsedSource, node: cst.CSTNode, line: str) -> tuple[str, Splice]:
+    start, indent = source.line_before(node)
+    return source.path, Splice(start, start, indent + line.encode() + source.newline)
+
+
+def _join_epochs(source: ParsedSource, fit: cst.Call) -> Iterator[tuple[str, Splice]]:
+    """Let one iterator serve all epochs."""
+    given = _given(fit)
+    if not isinstance(given, (cst.Name, cst.Attribute)):
+        raise RefusedError(f"What {source.name} trains on has no name there; give it one first.")
+    if any(each.keyword and each.keyword.value == "steps_per_epoch" for each in fit.args):
+        raise RefusedError("steps_per_epoch is given already.")
+    end = source.span(given)[1]
+    yield source.path, Splice(end, end, b".repeat()")
+    for each in source.set_arguments(fit, {"steps_per_epoch": Code(f"len({source.code(given)})")}, ()):
         yield source.path, each
 
 

@@ -55,7 +55,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     assert rewrite.why.endswith(".")
     assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
     assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
-    others = {"workers", "cache-python", "pool", "parallel-python", "generator-batches"}
+    others = {"workers", "one-iterator", "cache-python", "pool", "parallel-python", "generator-batches"}
     assert key in {*CASES, *others}, "a case shows where it applies"
 
 
@@ -229,6 +229,31 @@ def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_i
     assert "cache-python" in {each.rewrite for each in find_changes(outside)}
     inside = replace(outside, calls=tuple(replace(call, place=use.place) for call in recipe.calls))
     assert "cache-python" not in {each.rewrite for each in find_changes(inside)}
+
+
+@pytest.mark.parametrize(
+    ("calls", "known", "iterators", "applies"),
+    [
+        (".range(8).shuffle(4).batch(2)", {}, 2, True),
+        (".range(8).batch(2)", {}, 1, False),  # one epoch was seen, and what a second one costs is not known
+        (".range(8).repeat()", {}, 2, False),
+        (".range(8).map(f)", {"map": {"stateful": ("RandomUniform",)}}, 2, True),
+        (".range(8).map(f)", {"map": {"stateful": ("RandomUniform (seeded)",)}}, 2, False),  # epochs draw the same now
+        (".range(8)", {"range": {"is_direct": False}}, 2, True),  # a library's function returns it
+    ],
+)
+def test_one_iterator_serves_all_epochs_of_a_dataset_that_ends(
+    calls: str, known: dict[str, Any], iterators: int, applies: bool
+) -> None:
+    text, recipe = recipe_of(calls, **known)
+    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=iterators),))
+    found = [change for change in find_changes(recipe) if change.rewrite == "one-iterator"]
+    assert bool(found) == applies
+    if found:
+        after = edit_sources(recipe, found, {PATH: text}).texts[PATH]
+        assert after == text.replace("fit(ds)", "fit(ds.repeat(), steps_per_epoch=len(ds))")
+        assert parse_change(recipe, "one-iterator") == found[0]
+        assert before_after(recipe, found[0]) == ("", "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))")
 
 
 POOL = "pool_options = tf.data.Options()\npool_options.threading.private_threadpool_size = {}\n"

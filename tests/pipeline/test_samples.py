@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from pipeline_lab.pipeline.samples import (
+    Epochs,
     ProofOutcome,
     Sample,
     StageSize,
+    compare_joined,
     compare_others,
     compare_samples,
     repeats_what_was_new,
@@ -54,6 +56,19 @@ def test_the_first_difference_is_named(after: Sample, said: str) -> None:
     proof = compare_samples(SAMPLE, after)
     assert proof.outcome is ProofOutcome.DIFFERENT
     assert said in proof.sentence
+
+
+def test_a_dataset_that_goes_on_gives_one_epoch_after_the_other() -> None:
+    endless = Sample((("ab", "cd", "cd", "ab", "ef"),), ({},), (False,), 64)
+    proof = compare_joined(SAMPLE, endless, Epochs.JOINED)
+    assert (proof.outcome, proof.elements) == (ProofOutcome.EQUAL, (4,))
+    assert proof.sentence == "Equal, element by element: 4 elements, one epoch after the other."
+    repeats = replace(endless, passes=(("ab", "cd", "ab", "cd"),))
+    assert compare_joined(SAMPLE, repeats, Epochs.JOINED).sentence == "Element 3 of the first pass is another one."
+    redrawn = compare_joined(SAMPLE, repeats, Epochs.REDRAWN)
+    assert (redrawn.outcome, redrawn.elements) == (ProofOutcome.REDRAWN, (2,))
+    assert "2 elements, of the first epoch; in later ones" in redrawn.sentence
+    assert compare_joined(SHORT, endless, Epochs.JOINED).elements == (2,), "where a pass stopped early is no end"
 
 
 @pytest.mark.parametrize(("factor", "outcome"), [(1 + 1e-6, ProofOutcome.ROUNDED), (1.01, ProofOutcome.DIFFERENT)])

@@ -19,6 +19,7 @@ from pipeline_lab.pipeline.changes import (
     InBatches,
     Insert,
     MoveBefore,
+    OneIterator,
     Remove,
     Rename,
     Risk,
@@ -371,6 +372,19 @@ def test_workers_of_a_librarys_class_are_set_before_the_training() -> None:
     assert written(text, edit_, recipe=recipe) == becomes
     inline = text.replace("fit(train", "fit(generator.flow(x)")
     assert "not at hand" in refused(inline, edit_, recipe=_images(inline, file="keras/image.py"))
+
+
+def test_fit_gets_the_dataset_repeated_where_it_has_a_name_and_no_number_of_steps() -> None:
+    text = "ds = tf.data.Dataset.range(8)\nmodel.fit(\n    self.ds,\n    epochs=3,\n)\n"
+    becomes = text.replace("self.ds,", "self.ds.repeat(),").replace(
+        "epochs=3,", "epochs=3,\n    steps_per_epoch=len(self.ds),"
+    )
+    assert written(text, OneIterator()) == becomes
+    by_name = "ds = tf.data.Dataset.range(8)\nmodel.fit(epochs=3, x=ds)\n"
+    assert "fit(epochs=3, x=ds.repeat(), steps_per_epoch=len(ds))" in written(by_name, OneIterator())
+    assert "has no name there" in refused(by_name.replace("x=ds", "x=make(ds)"), OneIterator())
+    assert "given already" in refused(by_name.replace("x=ds", "x=ds, steps_per_epoch=2"), OneIterator())
+    assert "*arguments" in refused(by_name.replace("x=ds", "x=ds, **more"), OneIterator())
 
 
 def _images(text: str, file: str = PATH) -> Recipe:

@@ -3,6 +3,7 @@
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from pipeline_lab.advice.script.script_model import ScriptPrediction
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.tuning.script import fixing, worth_trying
 from pipeline_lab.tuning.script.fixing import (
@@ -126,6 +127,21 @@ def test_calls_of_python_run_at_once_where_something_can_be_gained() -> None:
     assert needless(WAITS, waits) == ""
     quick = script(stages=stages(0.01, python=1.0), **python | {"ceiling_ms": 20.0})
     assert "expects nothing" in needless(WAITS, quick)
+
+
+@pytest.mark.parametrize(("percent", "is_tried"), [(4.0, False), (12.0, True)])
+def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, percent: float, is_tried: bool
+) -> None:
+    verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH)
+    monkeypatch.setattr(fixing, "lost_between_epochs", lambda _: percent)
+    one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One.")
+    found, left = fixing.worth_a_look(
+        [CACHE, one], SimpleNamespace(verdict=verdict), script(stages=stages(0.01), ceiling_ms=20.0)
+    )  # type: ignore[arg-type]
+    assert found == ([one] if is_tried else [])
+    assert LeftAlone(CACHE, fixing.NOT_HELD_UP) in left
+    assert (LeftAlone(one, fixing.LITTLE_BETWEEN) in left) != is_tried
 
 
 def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:

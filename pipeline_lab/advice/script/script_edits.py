@@ -11,6 +11,7 @@ from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
+    CallEdit,
     Edit,
     InBatches,
     Insert,
@@ -60,7 +61,7 @@ def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
     return find_no_room(run.epoch_batches * batch_bytes, run.memory_bytes)
 
 
-def apply_edit(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> Stages | Unavailable:
+def apply_edit(run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining, assumed: Assumed) -> Stages | Unavailable:
     match edit:
         case SetArgument():
             return _set(run, stages, edit)

@@ -21,6 +21,7 @@ from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Edit,
     Insert,
+    OneIterator,
     SetTraining,
 )
 from pipeline_lab.units import format_duration
@@ -30,6 +31,8 @@ LEAST_ERROR_PERCENT = 2.0
 MOST_PERCENT = 99.9
 CAUTIOUS, HOPEFUL = 0.3, 4.0
 """How much less or more than usual a call may take beside its work: few ops, or a hundred of them."""
+LEAST_BETWEEN = 0.5
+"""Part of what passes between epochs that one iterator for all of them saves at least."""
 LESS, MORE = 0.5, 1.5
 """Times what the pipeline is taken to add to a step on the same cores, which it may add as well."""
 MOST_UNEXPLAINED_WAIT = 4.0
@@ -122,6 +125,10 @@ def predict_change(
     """
     if (full := has_no_room(run, edits)) is not None:
         return full
+    others = [edit for edit in edits if not isinstance(edit, OneIterator)]
+    if len(others) < len(edits):
+        found = predict_change(run, others, pool_threads=pool_threads)
+        return found if isinstance(found, Unavailable) else _with_one_iterator(run, found)
     named = [
         edit.arguments.get("private_threadpool_size")
         for edit in edits
@@ -136,7 +143,7 @@ def predict_change(
     def make(stages: Stages, assumed: Assumed) -> Stages | Unavailable:
         if threads != run.pool_threads:
             stages = _with_threads(run, stages, threads)
-        for edit in edits:
+        for edit in others:
             made = apply_edit(changed, stages, edit, assumed)
             if isinstance(made, Unavailable):
                 return made
@@ -175,6 +182,19 @@ def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavai
         high_percent=min(likely + error, MOST_PERCENT),
         quiet_percent=likely,
         notes=tuple(_notes(run)),
+    )
+
+
+def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
+    """Take off a predicted step what passes between epochs; callbacks and evaluations that belong to it stay, how much that is is not known."""
+    saved = 100.0 * run.between_epochs_ns / run.step_ns
+    return replace(
+        found,
+        step_ns=max(LEAST_NS, found.step_ns - run.between_epochs_ns),
+        gain_percent=min(found.gain_percent + saved, MOST_PERCENT),
+        low_percent=found.low_percent + LEAST_BETWEEN * saved,
+        high_percent=min(found.high_percent + saved, MOST_PERCENT),
+        quiet_percent=min(found.quiet_percent + saved, MOST_PERCENT),
     )
 
 

@@ -51,6 +51,7 @@ class ScriptRun:
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
         starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
+        between_epochs_ns: Of the mean step: ends of iterators, and what else passes between epochs.
         beside_ns: What a step was seen to take longer beside the pipeline than alone, without its waits; None where it was not timed
             alone.
         cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
@@ -77,6 +78,7 @@ class ScriptRun:
     memory_bytes: float | None = None
     epoch_batches: float | None = None
     starting_ns: float = 0.0
+    between_epochs_ns: float = 0.0
     beside_ns: float | None = None
     cores_used: float | None = None
     slowing: float = 0.0
@@ -139,9 +141,16 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
+        between_epochs_ns=step_ns * lost_between_epochs(results) / 100.0,
         beside_ns=beside_ns,
         cores_used=_shared_cores(results),
     )
+
+
+def lost_between_epochs(diagnosis: Diagnosis) -> float:
+    """Return what ends of iterators, and what else passes between epochs, take of the mean step, percent."""
+    ends = judged(diagnosis).iterator_ends
+    return diagnosis.verdict.break_percent + (0.0 if isinstance(ends, Unavailable) else ends.percent)
 
 
 def _memory_bytes(results: Diagnosis) -> float | None:

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.pipeline.samples import FAR_ENOUGH, Draws, Sample, SampleRequest, StageSize
+from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Draws, Sample, SampleRequest, StageSize
 
-PASSES = 2
-"""Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
 KEPT_BYTES = 32_000_000
 """Values of elements that are kept, for a comparison of numbers that are not the same bits."""
 UNKNOWN_LENGTH = -2
@@ -77,19 +75,19 @@ class SampleReader:
 
 
 def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int], None] = lambda _: None) -> Sample:
-    """Read a dataset twice, each time to its end or as far as requested; what the first pass leaves of the time is the second's."""
+    """Read a dataset, each time to its end or as far as requested; what the first pass leaves of the time is the second's."""
     begun_s = time.monotonic()
     passes: list[list[str]] = []
     rows: list[dict[str, int]] = []
     ended: list[bool] = []
     sizes: list[int] = []
     values = _Values(Path(request.values))
-    for number in range(PASSES):
+    for number in range(request.passes):
         begin_pass(number)
         digests: list[str] = []
         examples: Counter[str] = Counter()
         has_ended = True
-        until_s = begun_s + request.seconds * (number + 1) / PASSES
+        until_s = begun_s + request.seconds * (number + 1) / request.passes
         for element in dataset:
             parts = list(_arrays(element))
             digests.append(_digest(parts))

@@ -12,13 +12,13 @@ from typing import Any
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
-from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_run import ScriptRun, lost_between_epochs
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.chain import OF_PYTHON
+from pipeline_lab.pipeline.chain import OF_PYTHON, is_random
 from pipeline_lab.pipeline.changes import (
     Change,
     Effect,
@@ -30,7 +30,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
-from pipeline_lab.pipeline.samples import Draws, Proof, ProofOutcome
+from pipeline_lab.pipeline.samples import Draws, Epochs, Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
@@ -45,6 +45,7 @@ ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
+LITTLE_BETWEEN = "Between its epochs the training loses little, or nothing that is known."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -174,17 +175,13 @@ def _find(
 ) -> Fix:
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
-    verdict = None if isinstance(diagnosis, Unavailable) else diagnosis.verdict
-    if not wishes.changes and not may_be_held_up(verdict, run):
-        left += [LeftAlone(each, NOT_HELD_UP) for each in found if not promises(each, run)]
-        found = [each for each in found if promises(each, run)]
-        if not found:
+    if not wishes.changes:
+        found, unfit = worth_a_look(found, diagnosis, run)
+        left += unfit
+        if not found and any(each.reason == NOT_HELD_UP for each in unfit):
             return Fix(
                 (), None, None, tuple(left), note=f"Nothing is proposed: {NOT_HELD_UP[0].lower()}{NOT_HELD_UP[1:]}"
             )
-    if not wishes.changes:
-        found, beaten = choose_rivals(found, run)
-        left += [LeftAlone(each, f"Instead this is tried: {rival.words}") for each, rival in beaten]
     edited = edit_sources(recipe, found, texts, use)
     if not edited.written:
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
@@ -195,12 +192,32 @@ def _find(
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
         if not wishes.changes:
-            found, unfit = worth_proving(found, before, recipe, use, run)
-            left += [LeftAlone(*each) for each in unfit]
+            found, needless = worth_proving(found, before, recipe, use, run)
+            left += [LeftAlone(*each) for each in needless]
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         proved = _prove(recipe, use, edited.written, texts, prover, left, stop)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
+
+
+def worth_a_look(
+    found: Sequence[Change], diagnosis: Diagnosis | Unavailable, run: ScriptRun | Unavailable
+) -> tuple[list[Change], list[LeftAlone]]:
+    """Return which changes may help a script, by where its time goes, and what is left alone for it."""
+    if isinstance(diagnosis, Unavailable):
+        loses_between, is_held_up = False, may_be_held_up(None, run)
+    else:
+        loses_between = lost_between_epochs(diagnosis) >= WORTH_PERCENT
+        is_held_up = may_be_held_up(diagnosis.verdict, run)
+
+    def speaks_against(change: Change) -> str:
+        if change.joins_epochs:
+            return "" if loses_between else LITTLE_BETWEEN
+        return "" if is_held_up or promises(change, run) else NOT_HELD_UP
+
+    left = [LeftAlone(each, reason) for each in found if (reason := speaks_against(each))]
+    kept, beaten = choose_rivals([each for each in found if not speaks_against(each)], run)
+    return kept, [*left, *(LeftAlone(each, f"Instead this is tried: {rival.words}") for each, rival in beaten)]
 
 
 def _predict(
@@ -282,6 +299,7 @@ class _Attempts:
                 edited.texts,
                 draws=draws,
                 python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
+                epochs=epochs_after(self.recipe, self.use, changes),
                 keeps=any(map(keeps, changes)),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),
@@ -386,12 +404,19 @@ def ways_to_draw(recipe: Recipe, changes: Sequence[Change], repeatable: Draws) -
     return [repeatable, Draws.BY_ELEMENT] if runs_at_once and repeatable is Draws.AS_THEY_COME else [repeatable]
 
 
+def epochs_after(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> Epochs:
+    """Say how a dataset hands its epochs on after changes."""
+    if not any(each.joins_epochs for each in changes):
+        return Epochs.APART
+    redraws = any(is_random(each) for call in recipe.upstream(use.call) for each in call.stateful)
+    return Epochs.REDRAWN if redraws else Epochs.JOINED
+
+
 def runs_python_at_once(recipe: Recipe, change: Change) -> bool:
     """Say whether a change runs calls of Python at once, which come, and draw, in any order."""
     return any(
-        edit.name == "workers"
-        if isinstance(edit, SetTraining)
-        else isinstance(edit, SetArgument) and edit.name == "num_parallel_calls" and bool(recipe.call(edit.call).python)
+        (isinstance(edit, SetTraining) and edit.name == "workers")
+        or (isinstance(edit, SetArgument) and edit.name == "num_parallel_calls" and bool(recipe.call(edit.call).python))
         for edit in change.edits
     )
 

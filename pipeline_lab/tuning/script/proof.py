@@ -12,12 +12,15 @@ from typing import Any, Self
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
+    PASSES,
     REPEATS,
     Draws,
+    Epochs,
     Proof,
     ProofOutcome,
     Sample,
     SampleRequest,
+    compare_joined,
     compare_others,
     compare_samples,
     read_answer,
@@ -115,6 +118,7 @@ class Prover:
         *,
         draws: Draws = Draws.AS_THEY_COME,
         python_waits: bool = False,
+        epochs: Epochs = Epochs.APART,
         keeps: bool = False,
         touches: Sequence[str] = (),
         others: Sequence[str] = (),
@@ -125,6 +129,7 @@ class Prover:
             texts: Of the changed files.
             draws: Where random numbers come from; where that cannot be for the script, nothing is proved.
             python_waits: The change runs calls of Python at once: each waits a moment first, so that their order shows.
+            epochs: How the changed dataset hands them on.
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
@@ -142,11 +147,16 @@ class Prover:
         touched = [each for each in before.others if not set(each.places).isdisjoint(touches)]
         numbers = [each.number for each in touched]
         try:
-            after, values = self._sample(texts, draws, True, numbers, python_waits=python_waits)
+            after, values = self._sample(
+                texts, draws, True, numbers, python_waits=python_waits, joined=epochs is not Epochs.APART
+            )
             fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
-        proof = compare_samples(before, after, (self._before[draws, True][1], values))
+        if epochs is Epochs.APART:
+            proof = compare_samples(before, after, (self._before[draws, True][1], values))
+        else:
+            proof = compare_joined(before, after, epochs)
         if (differs := compare_others(replace(before, others=tuple(touched)), after, others)) is not None:
             return differs
         if fresh is not None and _repeats(self.before(is_seeded=False), fresh):
@@ -169,6 +179,7 @@ class Prover:
         watches: Sequence[str] = (),
         *,
         python_waits: bool = False,
+        joined: bool = False,
     ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
@@ -179,7 +190,7 @@ class Prover:
             self._script.is_module,
             dict(texts),
             self._use,
-            far.elements,
+            far.elements * (PASSES if joined else 1),
             far.seconds,
             str(values),
             far.patience_s,
@@ -188,6 +199,7 @@ class Prover:
             watches,
             numbers,
             python_waits,
+            1 if joined else PASSES,
         )
         answer = self._ask(asdict(request))
         if "error" in answer:

@@ -19,7 +19,7 @@ from pipeline_lab.pipeline.changes import (
     Remove,
     Rename,
     SetArgument,
-    SetTraining,
+    TrainingEdit,
 )
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
@@ -60,7 +60,7 @@ def change_dataset(dataset: Any, noted: NotedDatasets, edits: Iterable[Edit], sc
     Raises:
         CannotReplayError: One of its calls cannot be made again, or an edit does not suit it.
     """
-    wanted = [edit for edit in edits if not isinstance(edit, SetTraining)]
+    wanted = [edit for edit in edits if not isinstance(edit, TrainingEdit)]
     own = [_as_in_a_race(edit, scratch) for edit in wanted]
     plan = _Plan(dataset, noted.notes)
     for edit in [*_of_any_arm(noted, dataset, scratch), *own]:

@@ -14,7 +14,16 @@ from pipeline_lab.advice.script.script_model import (
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, InBatches, Insert, MoveBefore, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    Edit,
+    InBatches,
+    Insert,
+    MoveBefore,
+    OneIterator,
+    SetArgument,
+    SetTraining,
+)
 from pipeline_lab.pipeline.recipe import DatasetCall
 from tests.support.scripts import DECODE, recipe, script, stages
 
@@ -189,6 +198,19 @@ def test_an_order_that_holds_the_script_up_can_be_given_up():
     run = script(stages=tuple(kept), step_ms=40.0, order_stall=3)
     found = predicted(run, SetArgument(2, "deterministic", False))
     assert found.gain_percent == 87.5
+
+
+def test_one_iterator_saves_what_passes_between_epochs_whatever_else_is_changed() -> None:
+    run = script(between_epochs_ms=4.0)
+    cache = Insert(2, "cache")
+    alone = predict_change(run, [OneIterator()])
+    assert isinstance(alone, ScriptPrediction)
+    assert alone.gain_percent == pytest.approx(20.0), "4 of 20 ms"
+    assert alone.low_percent == pytest.approx(10.0 - 2.0)
+    cached, both = predict_change(run, [cache]), predict_change(run, [cache, OneIterator()])
+    assert isinstance(cached, ScriptPrediction)
+    assert isinstance(both, ScriptPrediction)
+    assert both.gain_percent == pytest.approx(cached.gain_percent + 20.0)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,29 @@ def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_sam
     assert "+ds = ds.shuffle(64).batch(8).prefetch(tf.data.AUTOTUNE)" in found.diff()
 
 
+def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScript) -> None:
+    found = fix("fitted", "one-iterator")
+    assert proposed(found) == ["one-iterator"], left(found)
+    assert found.proof is not None
+    assert found.proof.sentence == "Equal, element by element: 12 elements, one epoch after the other."
+    assert "+model.fit(ds.repeat(), epochs=2, verbose=0, steps_per_epoch=len(ds))" in found.diff()
+    once = fix("fitted", "one-iterator", source=SCRIPTS["fitted"].replace("shuffle(48)", "shuffle(48, 5, False)"))
+    assert proposed(once) == ["one-iterator"], "each epoch in the order of the first one, as before"
+    drawn = fix(
+        "fitted",
+        "one-iterator",
+        source=SCRIPTS["fitted"].replace("([number],", "([number + tf.random.uniform([], 0, 9, tf.int64)],"),
+    )
+    assert proposed(drawn) == ["one-iterator"], left(drawn)
+    assert drawn.proof is not None
+    assert drawn.proof.outcome is ProofOutcome.REDRAWN
+    unknown = fix(
+        "fitted", "one-iterator", source=SCRIPTS["fitted"].replace(".batch", ".filter(lambda x, y: y < 2).batch")
+    )
+    assert proposed(unknown) == []
+    assert "TypeError" in left(unknown)["one-iterator"], "how many batches there are is not known"
+
+
 def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
     found = fix("slip")
     assert "cache-slip" in proposed(found)

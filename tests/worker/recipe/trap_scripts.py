@@ -169,6 +169,16 @@ def jitter(number):
 ds = tf.data.Dataset.range(64).map(lambda number: tf.numpy_function(jitter, [number], tf.int64)).batch(8)
 """ + LOOP  # fmt: skip
 
+FITTED = HEAD + """
+import keras
+
+
+ds = tf.data.Dataset.range(48).shuffle(48).map(lambda number: (tf.cast([number], tf.float32), number % 2)).batch(8)
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(ds, epochs=2, verbose=0)
+"""  # fmt: skip
+
 SHUFFLED_NAMES = HEAD + """
 def decode(number):
     return tf.cast(number, tf.float32) / 3.0
@@ -182,6 +192,7 @@ SCRIPTS = {
     "shuffled-names": SHUFFLED_NAMES,
     "waits": WAITS,
     "counts": COUNTS,
+    "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
     "files": FILES,
