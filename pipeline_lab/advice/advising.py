@@ -3,6 +3,7 @@
 Where they are not, and for what no option fixes, each verdict has suggestions in words.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one
@@ -161,7 +163,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:
         return diagnosis
-    found = _with_breaks(diagnosis, _with_iterator_ends(diagnosis, _suggestions(diagnosis)))
+    found = _with_breaks(diagnosis, _with_iterator_ends(diagnosis, _with_one_iterator_once(_suggestions(diagnosis))))
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
         return diagnosis
@@ -249,9 +251,9 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
     """Add what to do about ends of iterators, whatever else holds the job back."""
     ends, advice = judged(diagnosis).iterator_ends, GapCause.ITERATOR_END.recommendation
     assert advice is not None
-    if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or advice.change in {one.change for one in found}:
+    if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or _known_one_iterator(found) is not None:
         return found
-    return _add(found, Suggestion(advice.change, advice.why, round(ends.percent, 1)))
+    return _add(found, _one_iterator(diagnosis, advice.why, ends.percent))
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
@@ -260,15 +262,56 @@ def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[S
     assert advice is not None
     if verdict.break_percent < ENDS_PERCENT:
         return found
-    known = next((one for one in found if one.change == advice.change), None)
-    gain = verdict.break_percent
-    if known is not None and isinstance(known.predicted_gain_percent, float):
-        gain += known.predicted_gain_percent
-    one = Suggestion(advice.change, BREAKS_WHY if known is None else advice.why, round(min(gain, 99.9), 1))
+    known = _known_one_iterator(found)
+    if known is not None and known.gain_range_percent is not None:  # the model has counted breaks, too
+        one = known
+    else:
+        ends = (
+            0.0
+            if known is None or isinstance(known.predicted_gain_percent, Unavailable)
+            else known.predicted_gain_percent
+        )
+        why = BREAKS_WHY if known is None else advice.why
+        one = _one_iterator(diagnosis, why, min(verdict.break_percent + ends, 99.9))
     rest = tuple(each for each in found if each is not known)
     if verdict.is_about_breaks or found[:1] == (known,):
         return (one, *rest)
     return (*rest[:1], *_add(rest[1:], one))
+
+
+def _with_one_iterator_once(found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Let the model's suggestion of one iterator for all epochs stand in place of the same in words."""
+    places = [place for place, one in enumerate(found) if _known_one_iterator([one])]
+    if len(places) < 2:
+        return found
+    best = next((one for one in found if one.change == ONE_ITERATOR), found[places[0]])
+    rest = tuple(one for place, one in enumerate(found) if place not in places)
+    return (*rest[: places[0]], best, *rest[places[0] :])
+
+
+def _known_one_iterator(found: Sequence[Suggestion]) -> Suggestion | None:
+    """Return the suggestion of one iterator for all epochs, if there is one."""
+    advice = GapCause.ITERATOR_END.recommendation
+    assert advice is not None
+    return next((one for one in found if one.change in (advice.change, ONE_ITERATOR)), None)
+
+
+def _one_iterator(diagnosis: Diagnosis, why: str, gain: float) -> Suggestion:
+    """Advise one iterator for all epochs, where ``fit`` is known with its line."""
+    advice = GapCause.ITERATOR_END.recommendation
+    assert advice is not None
+    one, folder = Suggestion(advice.change, why, round(gain, 1)), RunFolder(Path(diagnosis.source.path))
+    if not folder.recipe.is_file():
+        return one
+    from pipeline_lab.advice.script.script_forecasts import recipe_of
+    from pipeline_lab.pipeline.change_words import before_after
+    from pipeline_lab.pipeline.rewrites import find_changes
+
+    recipe = recipe_of(folder)
+    if isinstance(recipe, Unavailable):
+        return one
+    change = next((each for each in find_changes(recipe) if each.joins_epochs), None)
+    return one if change is None else replace(one, place=change.place, after=before_after(recipe, change)[1])
 
 
 def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ...]:

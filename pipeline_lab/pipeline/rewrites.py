@@ -56,6 +56,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """Parameters of the calls that changes can be about, in their order; of a class without ``self``."""
 
+ONE_ITERATOR = "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch."
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 
@@ -226,7 +227,7 @@ def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
         yield RewritePlace(
             None,
             (OneIterator(),),
-            "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
+            ONE_ITERATOR,
             ("The first batches of an epoch are made while the last ones of the epoch before are trained on.",),
         )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.advice.advising import advise
+from pipeline_lab.advice.advising import _with_one_iterator_once, advise
 from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -16,6 +16,7 @@ from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import FAST, WAITING, breakdown
@@ -243,3 +244,11 @@ def test_a_headline_of_no_overlap_lists_prefetch_whatever_the_model_finds(monkey
         monkeypatch.setattr("pipeline_lab.advice.advising._by_model", lambda *_, modeled=modeled: modeled)
         listed = [one.change for one in advise(found).verdict.suggestions]
         assert sum("prefetch" in change for change in listed) == 1
+
+
+def test_one_iterator_for_all_epochs_is_suggested_once_with_the_models_numbers_where_there_are_any():
+    words = Suggestion(GapCause.ITERATOR_END.recommendation.change, "Why.", 12.0)
+    model = Suggestion(ONE_ITERATOR, "Why.", 11.0, gain_range_percent=(5.0, 12.0))
+    other = Suggestion("Cache.", "Why.", 3.0)
+    assert _with_one_iterator_once((other, words, model)) == (other, model)
+    assert _with_one_iterator_once((words, other)) == (words, other)
