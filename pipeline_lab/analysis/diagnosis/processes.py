@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from pipeline_lab.analysis.diagnosis.packing import pack, unpack
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.launch.runtime import die_with
 from pipeline_lab.trace.parallel import keep_to_one_core
@@ -58,13 +59,13 @@ def _begin(parent: int) -> None:
     keep_to_one_core()
 
 
-def _do_all(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    return [task(item) for item in items]
+def _do_all(task: Callable[[Item], Result], items: Sequence[Item]) -> bytes:
+    return pack([task(item) for item in items])
 
 
 def _answers(
     pool: ProcessPoolExecutor,
-    task: Callable[[Sequence[Item]], list[Result]],
+    task: Callable[[Sequence[Item]], bytes],
     waiting: "deque[Share[Item]]",
     at_once: int,
 ) -> "Generator[tuple[int, Result], None, list[Share[Item]]]":
@@ -73,7 +74,7 @@ def _answers(
     No more is handed over than there are processes, for a broken pool does not say what had begun.
     """
     lost: list[Share[Item]] = []
-    running: dict[Future[list[Result]], Share[Item]] = {}
+    running: dict[Future[bytes], Share[Item]] = {}
     while True:
         with contextlib.suppress(BrokenProcessPool):  # what is under way says so too
             while waiting and len(running) < at_once:
@@ -84,7 +85,7 @@ def _answers(
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             share = running.pop(future)
             try:
-                results = future.result()
+                results = unpack(future.result())
             except BrokenProcessPool:
                 lost.append(share)
             else:
