@@ -129,7 +129,13 @@ def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int
     ends = [end for end in ends if end[0].graph is None and _made_as(end[0]) > begun]
     ends.sort(key=lambda end: _made_as(end[0]))
     short = replace(
-        request, elements=OTHER_ELEMENTS, seconds=OTHER_S, others=(), numbers=(), values=f"{request.values}.npz"
+        request,
+        elements=OTHER_ELEMENTS,
+        seconds=OTHER_S,
+        passes=PASSES,
+        others=(),
+        numbers=(),
+        values=f"{request.values}.npz",
     )
     others = []
     for number, (note, each) in enumerate(ends):

@@ -173,6 +173,14 @@ def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScr
     assert "TypeError" in left(unknown)["one-iterator"], "how many batches there are is not known"
 
 
+def test_what_else_changes_is_read_in_passes_beside_a_dataset_that_goes_on(fix: FixScript) -> None:
+    begin, end = SCRIPTS["fitted"].split("ds = ")
+    calls, end = end.split("\n", 1)
+    several = f"{begin}def load(count):\n    return {calls.replace('48', 'count')}\n\n\nds, held_out = load(48), load(16)\n{end}"
+    found = fix("fitted", "one-iterator", "parallel-map", source=several)
+    assert proposed(found) == ["one-iterator", "parallel-map"], left(found)
+
+
 def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
     found = fix("slip")
     assert "cache-slip" in proposed(found)
