@@ -35,7 +35,7 @@ from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
-from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.proof import HowFar, Prover, Script
 from pipeline_lab.tuning.script.script_result import of_changed
 from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
@@ -46,6 +46,7 @@ NO_RECIPE = "The run does not say what its script trained on, perhaps because it
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
 LITTLE_BETWEEN = "Between its epochs the training loses little, or nothing that is known."
+NO_TIME = "There was no time left to prove it; give the search a longer --budget, or ask for it with --change."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -68,6 +69,21 @@ class Wishes:
 
     changes: Sequence[str] = ()
     may_reorder: bool = False
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What proofs may take.
+
+    Attributes:
+        how_far: How much of the script's data is read each time.
+        stop: Called before each reading; raises to stop.
+        is_spent: Says whether what is proved by then has to do.
+    """
+
+    how_far: HowFar | None = None
+    stop: Callable[[], None] = lambda: None
+    is_spent: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,7 @@ def find_fix(
     script: Script,
     wishes: Wishes,
     diagnosis: Diagnosis | Unavailable,
-    stop: Callable[[], None] = lambda: None,
+    effort: Effort = Effort(),
 ) -> Fix:
     """Find what to change in a script of which there is a recorded run.
 
@@ -118,7 +134,7 @@ def find_fix(
         script: As it is started.
         wishes: What the user asks for.
         diagnosis: Of the run; where its input does not hold the training up, only what the model expects a gain of is proposed unasked.
-        stop: Called before each reading of the script's data; raises to stop.
+        effort: What its proofs may take.
 
     Raises:
         StoreError: The run has no recipe.
@@ -130,7 +146,7 @@ def find_fix(
     if recipe is None or use is None:
         raise StoreError(NO_RECIPE)
     run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
-    found = _find(folder, recipe, use, script, wishes, diagnosis, run, stop)
+    found = _find(folder, recipe, use, script, wishes, diagnosis, run, effort)
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 
 
@@ -171,7 +187,7 @@ def _find(
     wishes: Wishes,
     diagnosis: Diagnosis | Unavailable,
     run: ScriptRun | Unavailable,
-    stop: Callable[[], None],
+    effort: Effort,
 ) -> Fix:
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
@@ -186,8 +202,9 @@ def _find(
     if not edited.written:
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
-    with Prover(script, recipe.uses.index(use), watches=watched_places(recipe, use, found)) as prover:
-        stop()
+    watched = watched_places(recipe, use, found)
+    with Prover(script, recipe.uses.index(use), effort.how_far, watches=watched) as prover:
+        effort.stop()
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
@@ -196,7 +213,7 @@ def _find(
             left += [LeftAlone(*each) for each in needless]
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
-        proved = _prove(recipe, use, edited.written, texts, prover, left, stop)
+        proved = _prove(recipe, use, edited.written, texts, prover, left, effort)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
 
 
@@ -280,7 +297,7 @@ class _Attempts:
 
     Attributes:
         repeatable: How random numbers are drawn so that the script as it is gives the same twice.
-        stop: Called before each; raises to stop.
+        effort: What they may take.
     """
 
     recipe: Recipe
@@ -288,13 +305,13 @@ class _Attempts:
     texts: Mapping[str, str]
     prover: Prover
     repeatable: Draws
-    stop: Callable[[], None]
+    effort: Effort
 
     def prove(self, changes: Sequence[Change]) -> tuple[Edited, Proof]:
         """Prove changes together, however random numbers have to be drawn for it; of several failures the last one is told."""
         edited = edit_sources(self.recipe, changes, self.texts, self.use)
         for draws in ways_to_draw(self.recipe, changes, self.repeatable):
-            self.stop()
+            self.effort.stop()
             proof = self.prover.prove(
                 edited.texts,
                 draws=draws,
@@ -316,7 +333,7 @@ def _prove(
     texts: Mapping[str, str],
     prover: Prover,
     left: list[LeftAlone],
-    stop: Callable[[], None],
+    effort: Effort,
 ) -> Fix:
     """Prove all changes together; where that fails, take one after the other and keep those that can be proved."""
     if not changes:
@@ -326,13 +343,16 @@ def _prove(
         reason = "The script gives other elements each time, even from the same seeds, so nothing can be compared."
         unproved = (LeftAlone(each, reason) for each in changes)
         return Fix((), None, None, (*left, *unproved), note=f"Nothing is proposed. {reason}")
-    attempts = _Attempts(recipe, use, texts, prover, repeatable, stop)
+    attempts = _Attempts(recipe, use, texts, prover, repeatable, effort)
     kept: list[Change] = []
     best: tuple[Edited, Proof] | None = None
     steady = [each for each in changes if not draws(recipe, each)]
     for group in (steady, [each for each in changes if each not in steady]):  # what draws is compared with fixed draws
         for chosen in _attempts(group):
             if all(each in kept for each in chosen):
+                continue
+            if kept and effort.is_spent():
+                left += [LeftAlone(each, NO_TIME) for each in chosen if len(chosen) == 1]
                 continue
             tried = attempts.prove([*kept, *chosen])
             if is_good(tried[1], [*kept, *chosen]):

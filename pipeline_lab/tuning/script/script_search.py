@@ -30,8 +30,8 @@ from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
-from pipeline_lab.tuning.script.fixing import Fix, LeftAlone, Wishes, find_fix, to_json
-from pipeline_lab.tuning.script.proof import Script
+from pipeline_lab.tuning.script.fixing import Effort, Fix, LeftAlone, Wishes, find_fix, to_json
+from pipeline_lab.tuning.script.proof import HowFar, Script
 from pipeline_lab.tuning.script.recorded_script import record_script
 from pipeline_lab.tuning.script.script_result import CHANGED, of_changed
 from pipeline_lab.tuning.space import START
@@ -40,6 +40,8 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_perc
 
 RECORD_S, RECORD_SHARE, MOST_RECORD_SHARE = 60.0, 0.2, 0.5
 """What a recording may take: so long, or the first share of the budget if that is less; up to the second, until it trains."""
+READING_SHARE, PROVED_SHARE = 0.05, 0.5
+"""What one reading of the script's data may take, and up to where proofs go on once there is something to race, parts of the budget."""
 ARM_S = 2.0
 """To make a pipeline again and to fill its buffers, before a race of this script has told."""
 SCREENING = (10,)
@@ -164,7 +166,13 @@ class ScriptSearch:
             self._diagnosis = Unavailable(str(error))
         if not self._contest.history.steps:
             self._contest.history.add(_profiled(recorded, self._diagnosis))
-        return find_fix(recorded, self._script, wishes, self._diagnosis, stop=self._check_stop)
+        begun_s, spent_s, budget_s = time.monotonic(), self._trials.spent_s, self._options.budget_s
+        effort = Effort(
+            HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s)),
+            self._check_stop,
+            lambda: spent_s + time.monotonic() - begun_s > PROVED_SHARE * budget_s,
+        )
+        return find_fix(recorded, self._script, wishes, self._diagnosis, effort)
 
     def _check_stop(self) -> None:
         if self._trials.should_stop():
