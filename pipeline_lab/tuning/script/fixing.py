@@ -523,7 +523,7 @@ def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
 def describe_gain(fix: Fix) -> str:
     """Say what was raced and predicted."""
     if not isinstance(fix.gain, Unavailable):
-        return of_changed(fix.gain.sentence, fix.gain.name)
+        return f"{of_changed(fix.gain.sentence, fix.gain.name)}{_describe_unraced(fix)}"
     raced = fix.gain.reason
     if isinstance(fix.predicted, Unavailable):
         return f"{raced} {fix.predicted.reason}"
@@ -532,6 +532,17 @@ def describe_gain(fix: Fix) -> str:
     if change < 0.1:
         return f"{raced} Predicted: a step takes as long ({low} to {high} {more})."
     return f"{raced} Predicted: a step takes {format_percent(change)} {more} time ({low} to {high})."
+
+
+def _describe_unraced(fix: Fix) -> str:
+    """Say what was not in the race, and what is predicted with it; empty where all was."""
+    unraced = [each.words for each in fix.changes if each.is_of_training]
+    if not unraced:
+        return ""
+    said = f" Not in the race, because all arms share one training: {' '.join(unraced)}"
+    if isinstance(fix.predicted, Unavailable) or fix.predicted.is_longer:
+        return said
+    return f"{said} With it the model expects {format_percent(fix.predicted.gain_percent)} less time in all."
 
 
 def _change(change: Change) -> dict[str, Any]:

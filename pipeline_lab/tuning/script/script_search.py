@@ -49,6 +49,7 @@ SCREENING = (10,)
 SPEND_ALL = "All that is proved was raced."
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
+BESIDE = "What changes the training itself is not in it."
 ALONE = "The race is between the script as it is and all that is proved."
 
 
@@ -136,7 +137,8 @@ class ScriptSearch:
             contest.learn_costs()
         else:
             contest.race(1, arms)
-        contest.meet_the_start(SPEND_ALL if len(arms) > 1 else ALONE)
+        beside = f" {BESIDE}" if len(raceable) < len(found.changes) else ""
+        contest.meet_the_start(f"{SPEND_ALL if len(arms) > 1 else ALONE}{beside}")
         self._keep(self._judge(found, recorded), recorded)
 
     def _record(self) -> RunFolder:
