@@ -78,16 +78,25 @@ def name_numbers(table: pa.Table, columns: Sequence[str]) -> tuple[list[tuple[st
     known: list[tuple[str, ...]] = [()]
     numbers = np.zeros(table.num_rows, np.int64)
     for column in columns:
-        texts = table.column(column).combine_chunks().dictionary_encode()
-        words = texts.dictionary.to_pylist()
-        number = (
-            np.frombuffer(texts.indices.buffers()[1], np.int32, count=len(texts))
-            if len(texts)
-            else np.empty(0, np.int32)
-        )
+        words, number = _number_texts(table.column(column).combine_chunks())
         known = [(*before, word) for before in known for word in words]
         numbers = numbers * len(words) + number
     return known, numbers
+
+
+def _number_texts(texts: pa.Array) -> tuple[list[str], IntArray]:
+    """Return the different texts, and which of them stands in each row."""
+    if len(texts) <= FEW_TEXTS:
+        places: dict[str, int] = {}
+        numbers = [places.setdefault(text, len(places)) for text in texts.to_pylist()]
+        return list(places), np.array(numbers, np.int64)
+    encoded = texts.dictionary_encode()
+    indices = np.frombuffer(encoded.indices.buffers()[1], np.int32, count=len(encoded))
+    return encoded.dictionary.to_pylist(), indices.astype(np.int64)
+
+
+FEW_TEXTS = 1000
+"""Texts that are numbered in less time than it takes to load Arrow's functions, which a small log can do without."""
 
 
 def intervals(table: pa.Table) -> IntArray:

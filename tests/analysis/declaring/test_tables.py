@@ -70,3 +70,18 @@ def test_concat_sorts_by_time():
     table = make([("a", 0, 30, 0.0, True), ("b", 1, 10, 0.0, True)])
     assert tables.ints(tables.concat(SCHEMA, [table, table]), "start_ns").tolist() == [10, 10, 30, 30]
     assert tables.concat(SCHEMA, []).num_rows == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.text(max_size=2)), max_size=12))
+def test_texts_have_the_same_numbers_however_many_there_are(rows: list[tuple[str, str]]):
+    schema = pa.schema([("host", pa.string()), ("name", pa.string())])
+    table = tables.build(schema, len(rows), host=[host for host, _ in rows], name=[name for _, name in rows])
+
+    def named() -> list[tuple[str, ...]]:
+        known, numbers = tables.name_numbers(table, ["host", "name"])
+        return [known[number] for number in numbers]
+
+    with pytest.MonkeyPatch.context() as patch:
+        few = named()
+        patch.setattr(tables, "FEW_TEXTS", -1)
+        assert named() == few == rows
