@@ -1,6 +1,7 @@
 """A race from its options to its last round. Importing this module loads TensorFlow."""
 
 import contextlib
+from pathlib import Path
 
 import keras
 
@@ -69,25 +70,26 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         _enter("racing", log, stop)
         RaceRunner(RaceJob(options, log, stop, table), arms, LoadMeter(gpu)).run()
         if not stop.is_set:
-            _record_windows(jobs, arms, log, stop)
+            _record_windows(folder.scratch, jobs, arms, log, stop)
 
 
-def _record_windows(jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:
+def _record_windows(scratch: Path, jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:
     """Record one profile window of every arm that allows it, to learn what its device waits for."""
     log.write(PhaseEvent("recording"))
     try:
-        _record_each(jobs, arms, stop)
+        _record_each(scratch, jobs, arms, stop)
     except Exception as error:  # must not spoil the finished race
         log.write(NoteEvent(f"The arms' profile windows were not recorded: {error}."))
 
 
-def _record_each(jobs: list[Job], arms: list[Arm], stop: StopRequest) -> None:
+def _record_each(scratch: Path, jobs: list[Job], arms: list[Arm], stop: StopRequest) -> None:
     for arm in arms:
         arm.rest()
     for job, arm in zip(jobs, arms, strict=True):
         if job.options.profiling.enabled and not stop.is_set:
             own_log = EventLog(job.folder.events)
-            arm.run_window(WindowRecorder(job.folder, make_profiler(arm.trainer), own_log, job.clock), mark_step)
+            recorder = WindowRecorder(job.folder, make_profiler(arm.trainer), own_log, job.clock, scratch=scratch)
+            arm.run_window(recorder, mark_step)
             arm.rest()
 
 

@@ -104,6 +104,8 @@ def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(ask_tensorfl
     first_losses = []
     for number in range(2):
         part = folder.arm(number)
+        assert list(part.profile.glob("*/*.xplane.pb"))
+        assert not part.scratch.exists(), "nothing would delete it"
         steps = read_table(part.steps, STEPS)
         assert sum(not warmup for warmup in steps["warmup"].to_pylist()) >= 18
         assert [file.records for file in read_files(part.files)] == [40, 60]
