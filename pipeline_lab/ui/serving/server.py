@@ -68,6 +68,8 @@ INTERRUPTED = 130
 
 def _end(_number: int, _frame: FrameType | None) -> None:
     """End this process at once: threads that still import compiled code would abort an orderly exit."""
+    with contextlib.suppress(Exception):  # what is half received goes as well, however soon the second Ctrl-C comes
+        uploads.forget_all()
     os._exit(INTERRUPTED)
 
 

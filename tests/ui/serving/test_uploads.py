@@ -262,3 +262,12 @@ def test_what_nobody_finished_goes_with_the_app(store):
     finally:
         signal.signal(signal.SIGINT, before)
     assert not list(store.arrivals.iterdir())
+
+
+def test_a_second_interrupt_leaves_nothing_half_received_either(store, monkeypatch):
+    put(begin(), "log.zip")
+    ended = []
+    monkeypatch.setattr(server.os, "_exit", ended.append)
+    server._end(signal.SIGINT, None)
+    assert ended == [server.INTERRUPTED]
+    assert not list(store.arrivals.iterdir())
