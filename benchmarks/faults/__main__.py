@@ -63,7 +63,8 @@ def _measure(case: Case, job: Job, phase: str, fault: Fault) -> tuple[str, str, 
             return "–", "–", "nothing there to harm"
         problems = list(_judge(case, job, windows))
     output_text = (folder / "output").read_text(encoding="utf-8", errors="replace") + "".join(case.outputs)
-    problems += ["a traceback"] if "Traceback (most recent" in output_text else []
+    is_own = any(f"\n{each}\n" in output_text for each in job.raises)
+    problems += ["a traceback"] if "Traceback (most recent" in output_text and not is_own else []
     left = f"{len(case.windows())} windows (before {len(windows)})"
     return (case.state() if case.run is not None else f"exit {case.process.returncode}"), left, "; ".join(problems)
 

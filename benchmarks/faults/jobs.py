@@ -37,6 +37,7 @@ class Job:
         supervisor: What that of the process names that brings the run to its end; empty if there is none of its own.
         beside: What goes on beside a command that serves; such a command is ended with Ctrl-C afterwards.
         leaves: Beginnings of names that the user's own program leaves in the temporary folder when it is killed.
+        raises: Exceptions of that program, whose traceback is shown as Python shows it.
     """
 
     arguments: tuple[str, ...]
@@ -45,6 +46,7 @@ class Job:
     supervisor: str = "launch.supervisor"
     beside: Callable[[int], object] | None = None
     leaves: tuple[str, ...] = ()
+    raises: tuple[str, ...] = ()
 
 
 def _after(what: Holds) -> Callable[[], Holds]:
@@ -71,6 +73,7 @@ JOBS = {
         },
         supervisor="",
         leaves=("__autograph_generated_file",),
+        raises=("KeyboardInterrupt",),
     ),
     "race": Job(
         ("race", "synthetic", "synthetic", "--pairs", "6"),
