@@ -135,7 +135,7 @@ def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_ver
     monkeypatch: pytest.MonkeyPatch, percent: float, is_tried: bool
 ) -> None:
     verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH)
-    monkeypatch.setattr(fixing, "lost_between_epochs", lambda _: percent)
+    monkeypatch.setattr(fixing, "saved_by_one_iterator", lambda _: percent)
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One.")
     found, left = fixing.worth_a_look(
         [CACHE, one], SimpleNamespace(verdict=verdict), script(stages=stages(0.01), ceiling_ms=20.0)

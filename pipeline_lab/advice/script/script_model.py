@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_lab.advice.script.script_edits import NOT_MEASURED, Assumed, Stages, apply_edit, has_no_room
 from pipeline_lab.advice.script.script_layout import EPOCHS, lay_out, share_cores, slow_down, starting_ns
-from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_run import ITS_BREAKS, ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term
 from pipeline_lab.advice.what_if import LEAST_NS, MOST_UNEXPLAINED, NOT_UNDERSTOOD, WAITED_SHARE
@@ -31,8 +31,8 @@ LEAST_ERROR_PERCENT = 2.0
 MOST_PERCENT = 99.9
 CAUTIOUS, HOPEFUL = 0.3, 4.0
 """How much less or more than usual a call may take beside its work: few ops, or a hundred of them."""
-LEAST_BETWEEN = 0.5
-"""Part of what passes between epochs that one iterator for all of them saves at least."""
+LEAST_ENDS = 0.5
+"""Part of the time of the ends of iterators that were seen which others take at least, on average."""
 LESS, MORE = 0.5, 1.5
 """Times what the pipeline is taken to add to a step on the same cores, which it may add as well."""
 MOST_UNEXPLAINED_WAIT = 4.0
@@ -186,15 +186,18 @@ def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavai
 
 
 def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
-    """Take off a predicted step what passes between epochs; callbacks and evaluations that belong to it stay, how much that is is not known."""
-    saved = 100.0 * run.between_epochs_ns / run.step_ns
+    """Take off a predicted step the ends of iterators, which last longer or shorter by chance, and some of what else lies between epochs."""
+    likely_ns = run.ends_ns + ITS_BREAKS * run.breaks_ns
+    low, likely, high = (
+        100.0 * ns / run.step_ns for ns in (LEAST_ENDS * run.ends_ns, likely_ns, run.ends_ns + run.breaks_ns)
+    )
     return replace(
         found,
-        step_ns=max(LEAST_NS, found.step_ns - run.between_epochs_ns),
-        gain_percent=min(found.gain_percent + saved, MOST_PERCENT),
-        low_percent=found.low_percent + LEAST_BETWEEN * saved,
-        high_percent=min(found.high_percent + saved, MOST_PERCENT),
-        quiet_percent=min(found.quiet_percent + saved, MOST_PERCENT),
+        step_ns=max(LEAST_NS, found.step_ns - likely_ns),
+        gain_percent=min(found.gain_percent + likely, MOST_PERCENT),
+        low_percent=found.low_percent + low,
+        high_percent=min(found.high_percent + high, MOST_PERCENT),
+        quiet_percent=min(found.quiet_percent + likely, MOST_PERCENT),
     )
 
 

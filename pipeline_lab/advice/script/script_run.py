@@ -20,6 +20,9 @@ STARTING_SHARE = 0.05
 ITS_PYTHON = 0.5
 """Part of the Python between TensorFlow's calls, as a window has it, that a step timed alone lacks: with it, it took what five published
 scripts took on one batch to 7 % (``benchmarks.scripts``)."""
+ITS_BREAKS = 0.25
+"""Part of what passes between epochs, beside ends of iterators, that one iterator for all of them saves: callbacks, and what Keras does
+then, stay. Of a published script whose breaks took 23 % of its time nearly none was saved (``benchmarks.fix``)."""
 BUFFERS_SHARE = 0.5
 """Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
 
@@ -51,7 +54,7 @@ class ScriptRun:
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
         starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
-        between_epochs_ns: Of the mean step: ends of iterators, and what else passes between epochs.
+        ends_ns, breaks_ns: Of the mean step: ends of iterators, and what else passes between epochs.
         beside_ns: What a step was seen to take longer beside the pipeline than alone, without its waits; None where it was not timed
             alone.
         cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
@@ -78,7 +81,8 @@ class ScriptRun:
     memory_bytes: float | None = None
     epoch_batches: float | None = None
     starting_ns: float = 0.0
-    between_epochs_ns: float = 0.0
+    ends_ns: float = 0.0
+    breaks_ns: float = 0.0
     beside_ns: float | None = None
     cores_used: float | None = None
     slowing: float = 0.0
@@ -141,16 +145,21 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
-        between_epochs_ns=step_ns * lost_between_epochs(results) / 100.0,
+        ends_ns=step_ns * _ends_percent(diagnosis) / 100.0,
+        breaks_ns=step_ns * diagnosis.verdict.break_percent / 100.0,
         beside_ns=beside_ns,
         cores_used=_shared_cores(results),
     )
 
 
-def lost_between_epochs(diagnosis: Diagnosis) -> float:
-    """Return what ends of iterators, and what else passes between epochs, take of the mean step, percent."""
+def saved_by_one_iterator(diagnosis: Diagnosis) -> float:
+    """Return what one iterator for all epochs is expected to save of the mean step, percent."""
+    return _ends_percent(diagnosis) + ITS_BREAKS * diagnosis.verdict.break_percent
+
+
+def _ends_percent(diagnosis: Diagnosis) -> float:
     ends = judged(diagnosis).iterator_ends
-    return diagnosis.verdict.break_percent + (0.0 if isinstance(ends, Unavailable) else ends.percent)
+    return 0.0 if isinstance(ends, Unavailable) else ends.percent
 
 
 def _memory_bytes(results: Diagnosis) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
-from pipeline_lab.advice.script.script_run import ScriptRun, lost_between_epochs
+from pipeline_lab.advice.script.script_run import ScriptRun, saved_by_one_iterator
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Verdict
@@ -224,7 +224,7 @@ def worth_a_look(
     if isinstance(diagnosis, Unavailable):
         loses_between, is_held_up = False, may_be_held_up(None, run)
     else:
-        loses_between = lost_between_epochs(diagnosis) >= WORTH_PERCENT
+        loses_between = saved_by_one_iterator(diagnosis) >= WORTH_PERCENT
         is_held_up = may_be_held_up(diagnosis.verdict, run)
 
     def speaks_against(change: Change) -> str:
