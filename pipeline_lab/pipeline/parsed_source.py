@@ -25,6 +25,9 @@ class RefusedError(Exception):
     """A change cannot be written; the text is the reason, a sentence."""
 
 
+_NAMED = re.compile(r"AUTOTUNE *=.*\.AUTOTUNE")
+
+
 class Code(str):
     """An expression as an argument: it is written as it stands."""
 
@@ -152,10 +155,10 @@ class ParsedSource:
             raise RefusedError(f"Something stands between the dot and {call.func.attr.value} in {self.name}.")
         return dot, self.span(call)[1]
 
-    def write_value(self, name: str, value: Value) -> str:
-        """Write an argument's value as the file would: ``tf.data.AUTOTUNE`` by the name that TensorFlow has in it."""
+    def write_value(self, name: str, value: Value, near: cst.CSTNode) -> str:
+        """Write an argument's value as the file would near a node: ``tf.data.AUTOTUNE`` by the name that it has there."""
         if name in TUNABLE and value == AUTOTUNE and not isinstance(value, bool):
-            return self._autotune
+            return self._autotune(near)
         if isinstance(value, Code):
             return str(value)
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
@@ -170,12 +173,9 @@ class ParsedSource:
                 found = names[0].evaluated_alias or "tensorflow" if names else found
         return found
 
-    @cached_property
-    def _autotune(self) -> str:
-        if any(
-            isinstance(part, cst.Assign) and re.fullmatch(r"AUTOTUNE *=.*\.AUTOTUNE", self.code(part))
-            for part in self._parts()
-        ):
+    def _autotune(self, near: cst.CSTNode) -> str:
+        named = (part for part in self._parts() if isinstance(part, cst.Assign) and _NAMED.fullmatch(self.code(part)))
+        if any(self.span(part)[1] <= self.span(near)[0] for part in named):
             return "AUTOTUNE"
         return f"{self.tensorflow}.data.AUTOTUNE" if self.tensorflow else str(AUTOTUNE)
 
@@ -232,7 +232,7 @@ class ParsedSource:
         """
         splices, new = [], []
         for name, value in given.items():
-            written = self.write_value(name, value)
+            written = self.write_value(name, value, call)
             found = self._argument(call, name, order)
             if found is None:
                 new.append(f"{name}={written}".encode())

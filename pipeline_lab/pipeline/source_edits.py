@@ -297,7 +297,9 @@ class _Writer:
             return f".with_options({self._write_options(source, node, arguments)})".encode()
         order = PARAMETERS.get(method, ())
         written = [
-            source.write_value(name, value) if order[:1] == (name,) else f"{name}={source.write_value(name, value)}"
+            source.write_value(name, value, node)
+            if order[:1] == (name,)
+            else f"{name}={source.write_value(name, value, node)}"
             for name, value in arguments.items()
         ]
         return f".{method}({', '.join(written)})".encode()
@@ -309,7 +311,8 @@ class _Writer:
         name = source.new_name("pool_options")
         lines = [f"{name} = {source.tensorflow}.data.Options()"]
         lines += [
-            f"{name}.threading.{option} = {source.write_value(option, value)}" for option, value in arguments.items()
+            f"{name}.threading.{option} = {source.write_value(option, value, node)}"
+            for option, value in arguments.items()
         ]
         self._splice(source, place, place, b"".join(indent + line.encode() + source.newline for line in lines))
         return name

@@ -47,7 +47,9 @@ def edit_training(
             given = _given(fit)
             if not isinstance(given, cst.Name):
                 raise
-            yield _line_before(source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value)}")
+            yield _line_before(
+                source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value, fit)}"
+            )
         else:
             yield from _with_argument(made_in, call, edit)
 

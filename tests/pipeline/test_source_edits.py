@@ -119,6 +119,11 @@ def test_autotune_is_written_by_the_name_that_the_file_has_for_it(head: str, aut
     assert written(text, Insert(1, *PREFETCH)) == text.replace(".batch(32)", f".batch(32).prefetch({autotune})")
 
 
+def test_a_name_that_the_file_gives_autotune_further_down_is_not_used() -> None:
+    text = "import tensorflow as tf\nds = ds.batch(32)\nAUTOTUNE = tf.data.AUTOTUNE\nmodel.fit(ds)\n"
+    assert ".prefetch(tf.data.AUTOTUNE)" in written(text, Insert(1, *PREFETCH))
+
+
 def test_a_call_is_added_on_a_line_of_its_own_where_the_others_have_theirs() -> None:
     after = written(CHAIN, Insert(3, *PREFETCH))
     assert changed_lines(CHAIN, after) == ["+     .prefetch(tf.data.AUTOTUNE)"]
