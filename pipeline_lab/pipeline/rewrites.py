@@ -222,8 +222,11 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
 
 def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
     is_known = bool(chain.ends) and chain.ends[-1] is chain.calls[-1]
-    is_seeded = any("(seeded)" in each for call in chain.upstream(chain.calls[-1]) for each in call.stateful)
-    if chain.use.role == TRAINING and chain.use.iterators > 1 and is_known and chain.is_finite and not is_seeded:
+    is_alone = all(use.call == chain.use.call for use in chain.recipe.uses if use.place == chain.use.place)
+    kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful}
+    draws_anew = all(each in OF_PYTHON or (is_random(each) and "(seeded)" not in each) for each in kept)
+    is_read_again = chain.use.role == TRAINING and chain.use.iterators > 1
+    if is_read_again and is_known and is_alone and draws_anew and chain.is_finite:
         yield RewritePlace(
             None,
             (OneIterator(),),

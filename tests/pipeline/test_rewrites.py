@@ -239,6 +239,7 @@ def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_i
         (".range(8).repeat()", {}, 2, False),
         (".range(8).map(f)", {"map": {"stateful": ("RandomUniform",)}}, 2, True),
         (".range(8).map(f)", {"map": {"stateful": ("RandomUniform (seeded)",)}}, 2, False),  # epochs draw the same now
+        (".range(8).map(f)", {"map": {"stateful": ("ReadVariableOp",)}}, 2, False),  # which may be set between epochs
         (".range(8)", {"range": {"is_direct": False}}, 2, True),  # a library's function returns it
     ],
 )
@@ -254,6 +255,15 @@ def test_one_iterator_serves_all_epochs_of_a_dataset_that_ends(
         assert after == text.replace("fit(ds)", "fit(ds.repeat(), steps_per_epoch=len(ds))")
         assert parse_change(recipe, "one-iterator") == found[0]
         assert before_after(recipe, found[0]) == ("", "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))")
+
+
+def test_a_line_that_trains_on_several_datasets_keeps_their_iterators() -> None:
+    _, recipe = recipe_of(".range(8).batch(2)")
+    use = replace(recipe.uses[0], iterators=2)
+    other = replace(use, call=1)
+    for uses, applies in (((use,), True), ((use, other), False), ((use, replace(other, place=None)), True)):
+        found = find_changes(replace(recipe, uses=uses), use)
+        assert ("one-iterator" in {change.rewrite for change in found}) == applies
 
 
 POOL = "pool_options = tf.data.Options()\npool_options.threading.private_threadpool_size = {}\n"
