@@ -69,7 +69,7 @@ class PythonCalls:
                         wrapped = self._dispatched(getattr(module, function), function, name)
                         stack.enter_context(_exchanged(module, function, wrapped))
             stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
-            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter.__init__)))
+            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter.__init__, stack)))
             yield
 
     def _dispatched(self, function: Callable[..., Any], method: str, name: str) -> Callable[..., Any]:
@@ -90,14 +90,16 @@ class PythonCalls:
 
         return _internal_py_func
 
-    def _adapted(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Wrap what Keras makes of a ``PyDataset``, whose class is wrapped once."""
+    def _adapted(self, function: Callable[..., None], stack: contextlib.ExitStack) -> Callable[..., None]:
+        """Wrap what Keras makes of a ``PyDataset``, whose class is wrapped once, until the stack ends."""
+        known: set[type] = set()
 
         @functools.wraps(function)
         def create(adapter: Any, x: Any, *arguments: Any, **options: Any) -> None:
             kind = type(x)
-            if not hasattr(kind.__getitem__, "__wrapped__"):
-                kind.__getitem__ = self._seeded(kind.__getitem__, leaves_out=1)
+            if kind not in known:
+                known.add(kind)
+                stack.enter_context(_exchanged(kind, "__getitem__", self._seeded(kind.__getitem__, leaves_out=1)))
             function(adapter, x, *arguments, **options)
 
         return create

@@ -150,6 +150,18 @@ def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_sam
     assert "+ds = ds.shuffle(64).batch(8).prefetch(tf.data.AUTOTUNE)" in found.diff()
 
 
+def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> None:
+    found = fix("crops")
+    assert proposed(found) == ["workers"], left(found)
+    assert found.proof is not None
+    assert "Python draws its random numbers anew for each element" in found.proof.sentence
+    assert "crops = Crops(workers=4)" in found.diff()
+    counted = SCRIPTS["crops"].replace(
+        "        return np", "        self.made = getattr(self, 'made', 0) + 1\n        return self.made + np"
+    )
+    assert proposed(fix("crops", source=counted)) == [], "each batch has what came before it counted"
+
+
 def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScript) -> None:
     found = fix("fitted", "one-iterator")
     assert proposed(found) == ["one-iterator"], left(found)

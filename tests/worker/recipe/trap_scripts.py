@@ -179,6 +179,25 @@ model.compile("sgd", "mse")
 model.fit(ds, epochs=2, verbose=0)
 """  # fmt: skip
 
+CROPS = """
+import keras
+import numpy as np
+
+
+class Crops(keras.utils.PyDataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return np.random.uniform(size=(4, 1)) + index, np.zeros(4)
+
+
+crops = Crops()
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(crops, epochs=2, verbose=0)
+"""
+
 SHUFFLED_NAMES = HEAD + """
 def decode(number):
     return tf.cast(number, tf.float32) / 3.0
@@ -192,6 +211,7 @@ SCRIPTS = {
     "shuffled-names": SHUFFLED_NAMES,
     "waits": WAITS,
     "counts": COUNTS,
+    "crops": CROPS,
     "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
