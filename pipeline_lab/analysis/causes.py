@@ -41,6 +41,12 @@ _LESS_BETWEEN_STEPS = Recommendation(
 )
 
 
+ENDS_WHY = (
+    "An iterator that is given up may sleep until its autotuning is due again, for up to a minute after long epochs."
+)
+"""Speaks for one iterator for all epochs."""
+
+
 class GapCause(StrEnum):
     """Why a device idled, in the order in which the causes are tried.
 
@@ -160,7 +166,7 @@ class GapCause(StrEnum):
         "Ending tf.data's iterators leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
             "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
-            "An iterator that is given up may sleep until its autotuning is due again, for up to a minute after long epochs.",
+            ENDS_WHY,
             gains_all=True,
         ),
     )

@@ -106,9 +106,9 @@ class Chain:
         return frozenset(found) if self._is_finite(call) else None
 
     @property
-    def is_finite(self) -> bool:
-        """Whether the elements end."""
-        return self._is_finite(self.calls[-1])
+    def is_alone(self) -> bool:
+        """Whether the line that reads the dataset reads no other one."""
+        return all(use.call == self.use.call for use in self.recipe.uses if use.place == self.use.place)
 
     def _is_finite(self, call: DatasetCall) -> bool:
         """Say whether the elements of a call end; those of Python do where they were read to their end."""

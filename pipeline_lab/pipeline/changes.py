@@ -101,7 +101,13 @@ class SetTraining:
 
 @dataclass(frozen=True)
 class OneIterator:
-    """Let one iterator serve all epochs of ``fit``: give it the dataset repeated without an end, and the steps of an epoch."""
+    """Let one iterator serve all epochs of ``fit``: give it the dataset repeated without an end, and the steps of an epoch.
+
+    Attributes:
+        is_closed: Nothing that callbacks may change between epochs is read by the dataset's functions.
+    """
+
+    is_closed: bool = True
 
 
 CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches
@@ -185,10 +191,12 @@ def _key(edit: Edit) -> tuple[object, ...]:
             return ("argument", call, name)
         case Insert(after, method, _):
             return ("insert", after, method)
+        case SetTraining("steps_per_execution", _):
+            return ("training", "steps")  # an epoch of a dataset without an end is a multiple of them
         case SetTraining(name, _):
             return ("training", name)
         case OneIterator():
-            return ("training", "steps_per_epoch")
+            return ("training", "steps")
         case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call):
             return (type(edit).__name__, call)
         case _:

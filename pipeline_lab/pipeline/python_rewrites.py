@@ -62,7 +62,10 @@ def place_pool(chain: Chain, threads: int) -> RewritePlace:
 
 
 def find_workers(chain: Chain) -> Iterator[RewritePlace]:
-    for call in chain.calls:
+    has_workers = any(
+        call.method == "with_options" and not call.is_direct for call in chain.calls
+    )  # as Keras then does
+    for call in chain.calls if chain.is_alone and not has_workers else ():
         for part in call.python:
             if part.kind == "PyDataset":
                 yield RewritePlace(

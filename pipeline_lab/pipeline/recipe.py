@@ -136,6 +136,8 @@ class DatasetUse:
         text: As the user wrote it.
         iterators: How many iterators were made there.
         pool_threads: Threads that run the dataset's functions; None where its options leave them to tf.data.
+        length: Elements; None where they have no end, or their number is not known.
+        reads_state: Its functions read variables or tables, which others may change between epochs.
         seconds: From each time it was begun until another dataset was read, but for validation, in all.
     """
 
@@ -146,6 +148,8 @@ class DatasetUse:
     iterators: int
     pool_threads: int | None = None
     seconds: float = 0.0
+    length: int | None = None
+    reads_state: bool = False
 
 
 @dataclass(frozen=True)

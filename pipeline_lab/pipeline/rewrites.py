@@ -113,7 +113,7 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
                 continue
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
-            kept = [each for each in call.stateful if each not in OF_PYTHON]
+            kept = [each for each in call.stateful if each not in OF_PYTHON or not call.python]
             if any(not is_random(each) or "(seeded)" in each for each in kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
@@ -222,14 +222,14 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
 
 def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
     is_known = bool(chain.ends) and chain.ends[-1] is chain.calls[-1]
-    is_alone = all(use.call == chain.use.call for use in chain.recipe.uses if use.place == chain.use.place)
     kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful}
     draws_anew = all(each in OF_PYTHON or (is_random(each) and "(seeded)" not in each) for each in kept)
     is_read_again = chain.use.role == TRAINING and chain.use.iterators > 1
-    if is_read_again and is_known and is_alone and draws_anew and chain.is_finite:
+    if is_read_again and is_known and chain.is_alone and draws_anew and chain.use.length is not None:
+        is_closed = not chain.use.reads_state and not any(call.python for call in chain.upstream(chain.calls[-1]))
         yield RewritePlace(
             None,
-            (OneIterator(),),
+            (OneIterator(is_closed),),
             ONE_ITERATOR,
             ("The first batches of an epoch are made while the last ones of the epoch before are trained on.",),
         )

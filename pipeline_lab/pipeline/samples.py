@@ -35,8 +35,11 @@ class Epochs(Enum):
 
     APART = "each in a pass of its own"
     JOINED = "one epoch after the other"
-    REDRAWN = "of the first epoch; in later ones TensorFlow draws other random numbers, as it did before"
-    """From the same seed it draws the same in each pass over a dataset that ends, and draws on where one goes on."""
+    REDRAWN = "of the first epoch; in later ones other random numbers are drawn, as before"
+    """From the same seed TensorFlow draws the same in each pass over a dataset that ends, and draws on where one goes on."""
+
+
+BEFORE_ITS_END = "of the first epoch, whose end was not reached"
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ class Sample:
         places, number: Of another dataset: where its calls stand, the last one first, and which one it is of those made.
         others: Of the other datasets that were asked for.
         made: Other datasets that there are.
+        steps_at_once: Steps that one call of the training runs.
     """
 
     passes: tuple[tuple[str, ...], ...]
@@ -122,6 +126,7 @@ class Sample:
     number: int = 0
     others: "tuple[Sample, ...]" = ()
     made: int = 0
+    steps_at_once: int = 1
 
 
 def read_answer(document: dict[str, Any]) -> Sample:
@@ -140,6 +145,7 @@ def _read_sample(found: dict[str, Any]) -> Sample:
         found["number"],
         tuple(map(_read_sample, found["others"])),
         found["made"],
+        found["steps_at_once"],
     )
 
 
@@ -220,12 +226,17 @@ def compare_joined(before: Sample, after: Sample, epochs: Epochs) -> Proof:
         after: Of the other one, a single pass.
         epochs: How it hands them on.
     """
+    if after.steps_at_once > 1:
+        sentence = f"One call runs {after.steps_at_once} steps, and an epoch of a dataset without an end is a multiple of them."
+        return Proof(ProofOutcome.FAILED, sentence)
     passes = before.passes if before.ended[0] and epochs is Epochs.JOINED else before.passes[:1]
     one = replace(before, passes=(tuple(chain.from_iterable(passes)),), rows=({},), ended=(False,))
     proof = compare_samples(one, replace(after, rows=({},), ended=(False,)))
     if proof.outcome is not ProofOutcome.EQUAL:
         return proof
-    sentence = f"Equal, element by element: {proof.elements[0]:,} elements, {epochs.value}."
+    is_short = not before.ended[0] or proof.elements[0] <= len(before.passes[0])
+    said = BEFORE_ITS_END if is_short and epochs is Epochs.JOINED else epochs.value
+    sentence = f"Equal, element by element: {proof.elements[0]:,} elements, {said}."
     outcome = ProofOutcome.REDRAWN if epochs is Epochs.REDRAWN else ProofOutcome.EQUAL
     return replace(proof, sentence=sentence, outcome=outcome)
 

@@ -1,5 +1,6 @@
 """Arguments of the training, written where they belong: into the model's ``compile``, or where a ``PyDataset`` is made."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 
@@ -37,7 +38,7 @@ def edit_training(
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")
     if isinstance(edit, OneIterator):
-        yield from _join_epochs(source, fit)
+        yield from _join_epochs(source, fit, edit)
     elif edit.name in COMPILED:
         yield from _with_argument(source, _compile_of(source, fit.func.value), edit)
     else:
@@ -64,13 +65,20 @@ def _line_before(source: ParsedSource, node: cst.CSTNode, line: str) -> tuple[st
     return source.path, Splice(start, start, indent + line.encode() + source.newline)
 
 
-def _join_epochs(source: ParsedSource, fit: cst.Call) -> Iterator[tuple[str, Splice]]:
+def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iterator[tuple[str, Splice]]:
     """Let one iterator serve all epochs."""
     given = _given(fit)
-    if not isinstance(given, (cst.Name, cst.Attribute)):
+    if given is None or not re.fullmatch(r"[\w.]+", source.code(given)):
         raise RefusedError(f"What {source.name} trains on has no name there; give it one first.")
-    if any(each.keyword and each.keyword.value == "steps_per_epoch" for each in fit.args):
+    if _argument(fit, "steps_per_epoch") is not None:
         raise RefusedError("steps_per_epoch is given already.")
+    epochs = _argument(fit, "epochs")
+    if epochs is None or source.code(epochs) in ("0", "1") or _is_in_loop(source, fit):
+        raise RefusedError("fit runs one epoch at a time there.")
+    if not edit.is_closed and _argument(fit, "callbacks") is not None:
+        raise RefusedError(
+            "The dataset runs Python, or reads variables or tables; what callbacks change there between epochs would come too late."
+        )
     end = source.span(given)[1]
     yield source.path, Splice(end, end, b".repeat()")
     for each in source.set_arguments(fit, {"steps_per_epoch": Code(f"len({source.code(given)})")}, ()):
@@ -156,6 +164,25 @@ def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
     if len(made) != 1:
         raise RefusedError(f"Where {PurePath(source.path).name} makes the {name} that it trains on is not clear.")
     return made[0]
+
+
+_POSITIONAL = ("x", "y", "batch_size", "epochs", "verbose", "callbacks")
+"""Parameters of ``fit`` in their order (Keras 3)."""
+
+
+def _argument(fit: cst.Call, name: str) -> cst.BaseExpression | None:
+    """Return what ``fit`` is given for a parameter; None where it is not."""
+    named = next((each.value for each in fit.args if each.keyword and each.keyword.value == name), None)
+    by_place = [each.value for each in fit.args if each.keyword is None and not each.star]
+    place = _POSITIONAL.index(name) if name in _POSITIONAL else len(by_place)
+    return named or (by_place[place] if place < len(by_place) else None)
+
+
+def _is_in_loop(source: ParsedSource, node: cst.CSTNode) -> bool:
+    around = source.parents.get(node)
+    while around is not None and not isinstance(around, (cst.For, cst.While, cst.FunctionDef)):
+        around = source.parents.get(around)
+    return isinstance(around, (cst.For, cst.While))
 
 
 def _given(fit: cst.Call) -> cst.BaseExpression | None:

@@ -41,9 +41,9 @@ CASES: dict[str, tuple[str, str]] = {
 """Where each applies, and what becomes of it."""
 
 
-def recipe_of(calls: str, **known: Any) -> tuple[str, Recipe]:
+def recipe_of(calls: str, fit: str = "fit(ds)", **known: Any) -> tuple[str, Recipe]:
     tail = TAIL.partition("\n")[2].partition("\n")[2] if "compile" in calls else TAIL
-    text = f"{HEAD}{calls}\n{tail.lstrip()}"
+    text = f"{HEAD}{calls}\n{tail.lstrip()}".replace("fit(ds)", fit)
     return text, written_recipe(text, **({"flat_map": {"inner": 1}} | known))
 
 
@@ -246,20 +246,23 @@ def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_i
 def test_one_iterator_serves_all_epochs_of_a_dataset_that_ends(
     calls: str, known: dict[str, Any], iterators: int, applies: bool
 ) -> None:
-    text, recipe = recipe_of(calls, **known)
-    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=iterators),))
+    text, recipe = recipe_of(calls, **known, fit="fit(ds, epochs=2)")
+    length = None if "repeat" in calls else 8
+    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=iterators, length=length),))
     found = [change for change in find_changes(recipe) if change.rewrite == "one-iterator"]
     assert bool(found) == applies
     if found:
         after = edit_sources(recipe, found, {PATH: text}).texts[PATH]
-        assert after == text.replace("fit(ds)", "fit(ds.repeat(), steps_per_epoch=len(ds))")
+        assert after == text.replace("fit(ds", "fit(ds.repeat()").replace(
+            "epochs=2", "epochs=2, steps_per_epoch=len(ds)"
+        )
         assert parse_change(recipe, "one-iterator") == found[0]
         assert before_after(recipe, found[0]) == ("", "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))")
 
 
 def test_a_line_that_trains_on_several_datasets_keeps_their_iterators() -> None:
     _, recipe = recipe_of(".range(8).batch(2)")
-    use = replace(recipe.uses[0], iterators=2)
+    use = replace(recipe.uses[0], iterators=2, length=4)
     other = replace(use, call=1)
     for uses, applies in (((use,), True), ((use, other), False), ((use, replace(other, place=None)), True)):
         found = find_changes(replace(recipe, uses=uses), use)

@@ -390,6 +390,30 @@ def test_fit_gets_the_dataset_repeated_where_it_has_a_name_and_no_number_of_step
     assert "has no name there" in refused(by_name.replace("x=ds", "x=make(ds)"), OneIterator())
     assert "given already" in refused(by_name.replace("x=ds", "x=ds, steps_per_epoch=2"), OneIterator())
     assert "*arguments" in refused(by_name.replace("x=ds", "x=ds, **more"), OneIterator())
+    assert "has no name there" in refused(by_name.replace("x=ds", "x=made[0].ds"), OneIterator())
+
+
+@pytest.mark.parametrize(
+    ("fit", "is_closed", "reason"),
+    [
+        ("model.fit(ds)", True, "one epoch at a time"),
+        ("model.fit(ds, epochs=1)", True, "one epoch at a time"),
+        ("for _ in range(3): model.fit(ds, epochs=2)", True, "one epoch at a time"),
+        ("model.fit(ds, None, None, 3)", True, ""),
+        ("model.fit(ds, epochs=3, callbacks=[stop])", True, ""),
+        ("model.fit(ds, epochs=3, callbacks=[stop])", False, "what callbacks change"),
+        ("model.fit(ds, None, None, 3, 0, [stop])", False, "what callbacks change"),
+        ("model.fit(ds, epochs=3)", False, ""),
+    ],
+)
+def test_one_iterator_serves_several_epochs_between_which_nothing_changes_what_it_reads(
+    fit: str, is_closed: bool, reason: str
+) -> None:
+    text = f"ds = tf.data.Dataset.range(8)\n{fit}\n"
+    if reason:
+        assert reason in refused(text, OneIterator(is_closed))
+    else:
+        assert "ds.repeat()" in written(text, OneIterator(is_closed))
 
 
 def _images(text: str, file: str = PATH) -> Recipe:

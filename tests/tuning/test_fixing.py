@@ -177,7 +177,7 @@ def test_proofs_end_where_their_time_is_up_and_something_is_proved(most: int, pr
     prefetch = next(each for each in choose(RECIPE, RECIPE.trained, Wishes())[0] if each.rewrite == "prefetch")
     prover, left = _Prover(), list[LeftAlone]()
     effort = Effort(is_spent=lambda: prover.proofs >= most)
-    found = fixing._prove(RECIPE, RECIPE.trained, [prefetch, CACHE], {PATH: TEXT}, prover, left, effort)  # type: ignore[arg-type]
+    found = fixing._prove(RECIPE, RECIPE.trained, ([prefetch, CACHE], ()), {PATH: TEXT}, prover, left, effort)  # type: ignore[arg-type]
     assert (found.changes, prover.proofs) == ((prefetch,), proofs)
     assert [each.change for each in found.left] == [CACHE]
     assert (found.left[0].reason == fixing.NO_TIME) == (proofs == 2)

@@ -13,7 +13,7 @@ from pipeline_lab.advice.script.cache_room import NoRoom
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change, predict_without
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import numbers_of
-from pipeline_lab.analysis.causes import BREAKS_WHY, InputCause, VerdictClass
+from pipeline_lab.analysis.causes import BREAKS_WHY, ENDS_WHY, InputCause, VerdictClass
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.input_causes import MANY_CALLS, TINY_CALL_NS
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
@@ -281,7 +281,9 @@ def _worth(case: ScriptCase, change: Change) -> Suggestion | None:
     if isinstance(found, Unavailable) or found.gain_percent < LEAST_GAIN_PERCENT:
         return None
     is_shared = case.cause is None and case.run.slowing > 0.0
-    return word_change(case, change, BREAKS_WHY if change.joins_epochs else SHARED if is_shared else "")
+    if change.joins_epochs:
+        return word_change(case, change, BREAKS_WHY if case.run.breaks_ns > case.run.ends_ns else ENDS_WHY)
+    return word_change(case, change, SHARED if is_shared else "")
 
 
 def word_change(case: ScriptCase, change: Change, why: str, *, pool_threads: int | None = None) -> Suggestion:

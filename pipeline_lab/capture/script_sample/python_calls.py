@@ -8,6 +8,7 @@ it did; here each may have a generator of its own, seeded by what the call is gi
 import contextlib
 import functools
 import hashlib
+import itertools
 import random
 import threading
 import time
@@ -20,9 +21,15 @@ SEEDED = (
     "the script sets the seed of Python's random numbers, and which example a draw goes to would depend on which call "
     "comes first"
 )
+GOLDEN_RATIO = 0.6180339887
+"""Multiples of it, without their whole part, lie far from their neighbors."""
 LONGEST_WAIT_S = 0.001
 """Of a call before it begins: calls that were started together are started within microseconds."""
-_SEEDING = frozenset({"seed", "set_state", "setstate"})
+UNTOLD = "a Python function of the pipeline is given nothing that tells its calls apart, so its draws cannot be fixed"
+STARTS_LATE = (
+    "{name}.on_epoch_begin changes what the PyDataset holds, and Keras lets the workers begin before it is called"
+)
+_SEEDING = frozenset({"seed", "set_state", "setstate", "set_bit_generator"})
 
 
 class _Own(threading.local):
@@ -41,12 +48,13 @@ class PythonCalls:
 
     Attributes:
         number: Of the pass; a later one draws others, so that what a cache keeps shows.
-        is_seeded: Whether the script has set a seed itself, and draws are made anew.
+        refusal: Why draws cannot be made anew for each element; empty where they can.
     """
 
     def __init__(self, *, draws_anew: bool, waits: bool) -> None:
         self.number = 0
-        self.is_seeded = False
+        self.refusal = ""
+        self._counter = itertools.count()
         self._draws_anew, self._waits, self._own = draws_anew, waits, _Own()
 
     def begin_pass(self, number: int) -> None:
@@ -78,25 +86,30 @@ class PythonCalls:
         @functools.wraps(function)
         def draw(*arguments: Any, **options: Any) -> Any:
             own = getattr(self._own, name)
-            self.is_seeded |= method in _SEEDING
-            return (function if own is None else getattr(own, method))(*arguments, **options)
+            if method in _SEEDING:
+                self.refusal = SEEDED
+            return getattr(own, method, function)(*arguments, **options)
 
         return draw
 
     def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def _internal_py_func(func: Any, *arguments: Any, **options: Any) -> Any:
-            return function(func if _is_next(func) else self._seeded(func), *arguments, **options)
+            return function(func if _is_of_generators(func) else self._seeded(func), *arguments, **options)
 
         return _internal_py_func
 
     def _adapted(self, function: Callable[..., None], stack: contextlib.ExitStack) -> Callable[..., None]:
         """Wrap what Keras makes of a ``PyDataset``, whose class is wrapped once, until the stack ends."""
+        from keras.src.trainers.data_adapters import py_dataset_adapter
+
         known: set[type] = set()
 
         @functools.wraps(function)
         def create(adapter: Any, x: Any, *arguments: Any, **options: Any) -> None:
-            kind = type(x)
+            if x.workers > 1 and type(x).on_epoch_begin is not py_dataset_adapter.PyDataset.on_epoch_begin:
+                raise RuntimeError(STARTS_LATE.format(name=type(x).__name__))
+            kind: Any = next(each for each in type(x).__mro__ if "__getitem__" in vars(each))
             if kind not in known:
                 known.add(kind)
                 stack.enter_context(_exchanged(kind, "__getitem__", self._seeded(kind.__getitem__, leaves_out=1)))
@@ -108,17 +121,19 @@ class PythonCalls:
         """Return a function that waits, and draws from generators of its own; the first arguments may be left out of their seed."""
 
         @functools.wraps(function)
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if self._waits:
+                time.sleep(LONGEST_WAIT_S * (next(self._counter) * GOLDEN_RATIO % 1.0))
+            if not self._draws_anew:
+                return function(*arguments, **options)
             own = self._own
             before = own.python, own.numpy
-            seed = _seed(arguments[leaves_out:], self.number)
-            if self._waits:
-                time.sleep(LONGEST_WAIT_S * (seed % 256) / 256)
-            if not self._draws_anew:
-                return function(*arguments)
+            given = [*arguments[leaves_out:], *options.values()]
+            self.refusal = self.refusal or ("" if given else UNTOLD)
+            seed = _seed(given, self.number)
             own.python, own.numpy = random.Random(seed), np.random.RandomState(seed)  # noqa: S311 (as the script draws)
             try:
-                return function(*arguments)
+                return function(*arguments, **options)
             finally:
                 own.python, own.numpy = before
 
@@ -127,13 +142,13 @@ class PythonCalls:
 
 def _is_drawn(module: Any, name: str) -> bool:
     """Say whether a module's function is a method of the generator that it has for all."""
-    owner = getattr(getattr(module, name), "__self__", None)
-    return isinstance(owner, (random.Random, np.random.RandomState)) and not name.startswith("_")
+    kind = random.Random if module is random else np.random.RandomState
+    return not name.startswith("_") and (hasattr(kind, name) or name in _SEEDING) and callable(getattr(module, name))
 
 
-def _is_next(function: Any) -> bool:
-    """Say whether a function asks a generator for its next element, so that what it is given says nothing of the element."""
-    return str(getattr(function, "__qualname__", "")).startswith("_from_generator")
+def _is_of_generators(function: Any) -> bool:
+    """Say whether a function is TensorFlow's own, around a generator: what it is given says nothing of the elements."""
+    return str(getattr(function, "__module__", "")).startswith("tensorflow.python.data.ops.")
 
 
 def _seed(given: Sequence[Any], number: int) -> int:

@@ -3,11 +3,13 @@
 import contextlib
 import gc
 import hashlib
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -70,8 +72,20 @@ class SampleReader:
         is_plain = self._request.is_seeded and not self._request.texts
         is_plain = is_plain and self._request.draws == Draws.AS_THEY_COME.value
         # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
+        found = replace(found, steps_at_once=_steps_at_once())
         self.sample = replace(found, stages=tuple(_stages(dataset))) if is_plain else found
         raise Reached
+
+
+def _steps_at_once() -> int:
+    """Return how many steps one call of the training runs that is about to read, by Keras' frames on the stack."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        steps = getattr(frame.f_locals.get("self"), "steps_per_execution", None)
+        if isinstance(steps, int):
+            return steps
+        frame = frame.f_back
+    return 1
 
 
 def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int], None] = lambda _: None) -> Sample:

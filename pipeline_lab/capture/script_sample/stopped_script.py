@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.capture.script_sample.python_calls import SEEDED, PythonCalls
+from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
@@ -50,7 +50,7 @@ def run_and_read(request: SampleRequest) -> Sample:
             python.in_place(),
         ):
             _set_seeds(SEED if request.is_seeded else None)
-            python.is_seeded = False
+            python.refusal = ""
             run(request.target, list(request.arguments))
     except Reached:
         pass
@@ -59,8 +59,8 @@ def run_and_read(request: SampleRequest) -> Sample:
             raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
     finally:
         wrapping.readers.remove(reader.note)
-    if python.is_seeded:
-        raise RuntimeError(SEEDED)
+    if python.refusal:
+        raise RuntimeError(python.refusal)
     if reader.sample is None:
         raise RuntimeError("the script ends before it reads the dataset")
     return reader.sample

@@ -4,6 +4,7 @@ A change is proposed where it applies to the training's dataset, can be written 
 been seen to give its model the same examples. Everything else is left alone, with the reason.
 """
 
+import itertools
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -208,12 +209,14 @@ def _find(
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
+        beaten: list[tuple[Change, Change]] = []
         if not wishes.changes:
             found, needless = worth_proving(found, before, recipe, use, run)
             left += [LeftAlone(*each) for each in needless]
+            found, beaten = choose_rivals(found, run)
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
-        proved = _prove(recipe, use, edited.written, texts, prover, left, effort)
+        proved = _prove(recipe, use, (edited.written, beaten), texts, prover, left, effort)
     return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
 
 
@@ -233,8 +236,7 @@ def worth_a_look(
         return "" if is_held_up or promises(change, run) else NOT_HELD_UP
 
     left = [LeftAlone(each, reason) for each in found if (reason := speaks_against(each))]
-    kept, beaten = choose_rivals([each for each in found if not speaks_against(each)], run)
-    return kept, [*left, *(LeftAlone(each, f"Instead this is tried: {rival.words}") for each, rival in beaten)]
+    return [each for each in found if not speaks_against(each)], left
 
 
 def _predict(
@@ -310,6 +312,8 @@ class _Attempts:
     def prove(self, changes: Sequence[Change]) -> tuple[Edited, Proof]:
         """Prove changes together, however random numbers have to be drawn for it; of several failures the last one is told."""
         edited = edit_sources(self.recipe, changes, self.texts, self.use)
+        if edited.refused:
+            return edited, Proof(ProofOutcome.FAILED, edited.refused[0].reason)
         for draws in ways_to_draw(self.recipe, changes, self.repeatable):
             self.effort.stop()
             proof = self.prover.prove(
@@ -329,13 +333,17 @@ class _Attempts:
 def _prove(
     recipe: Recipe,
     use: DatasetUse,
-    changes: Sequence[Change],
+    chosen_of: tuple[Sequence[Change], Sequence[tuple[Change, Change]]],
     texts: Mapping[str, str],
     prover: Prover,
     left: list[LeftAlone],
     effort: Effort,
 ) -> Fix:
-    """Prove all changes together; where that fails, take one after the other and keep those that can be proved."""
+    """Prove all changes together; where that fails, take one after the other and keep those that can be proved.
+
+    A change that cannot be made together with another one is tried where that one is not kept.
+    """
+    changes, beaten = chosen_of
     if not changes:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that fits.")
     repeatable = next(filter(prover.is_repeatable, Draws), None)
@@ -347,19 +355,21 @@ def _prove(
     kept: list[Change] = []
     best: tuple[Edited, Proof] | None = None
     steady = [each for each in changes if not draws(recipe, each)]
-    for group in (steady, [each for each in changes if each not in steady]):  # what draws is compared with fixed draws
-        for chosen in _attempts(group):
-            if all(each in kept for each in chosen):
-                continue
-            if kept and effort.is_spent():
-                left += [LeftAlone(each, NO_TIME) for each in chosen if len(chosen) == 1]
-                continue
-            tried = attempts.prove([*kept, *chosen])
-            if is_good(tried[1], [*kept, *chosen]):
-                kept += chosen
-                best = tried
-            elif len(chosen) == 1:
-                left.append(LeftAlone(chosen[0], tried[1].sentence))
+    drawing = [each for each in changes if each not in steady]  # what draws is compared with fixed draws
+    instead = ((each,) for each, rival in beaten if rival not in kept)
+    for chosen in itertools.chain(_attempts(steady), _attempts(drawing), instead):
+        if all(each in kept for each in chosen):
+            continue
+        if kept and effort.is_spent():
+            left += [LeftAlone(each, NO_TIME) for each in chosen if len(chosen) == 1]
+            continue
+        tried = attempts.prove([*kept, *chosen])
+        if is_good(tried[1], [*kept, *chosen]):
+            kept += chosen
+            best = tried
+        elif len(chosen) == 1:
+            left.append(LeftAlone(chosen[0], tried[1].sentence))
+    left += [LeftAlone(each, f"Instead this was kept: {rival.words}") for each, rival in beaten if rival in kept]
     if best is None:
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change could be proved.")
     return Fix(tuple(kept), best[0], best[1], tuple(left))
@@ -428,7 +438,8 @@ def epochs_after(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> 
     """Say how a dataset hands its epochs on after changes."""
     if not any(each.joins_epochs for each in changes):
         return Epochs.APART
-    redraws = any(is_random(each) for call in recipe.upstream(use.call) for each in call.stateful)
+    later = itertools.takewhile(lambda call: call.method not in ("cache", "snapshot"), recipe.upstream(use.call))
+    redraws = any(is_random(each) for call in later for each in call.stateful)
     return Epochs.REDRAWN if redraws else Epochs.JOINED
 
 

@@ -153,6 +153,8 @@ class Prover:
             fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
+        if draws is Draws.BY_ELEMENT and epochs is Epochs.JOINED:
+            epochs = Epochs.REDRAWN  # passes draw by their numbers
         if epochs is Epochs.APART:
             proof = compare_samples(before, after, (self._before[draws, True][1], values))
         else:

@@ -40,7 +40,7 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_perc
 
 RECORD_S, RECORD_SHARE, MOST_RECORD_SHARE = 60.0, 0.2, 0.5
 """What a recording may take: so long, or the first share of the budget if that is less; up to the second, until it trains."""
-READING_SHARE, PROVED_SHARE = 0.05, 0.5
+READING_SHARE, PROVED_SHARE = 0.1, 0.5
 """What one reading of the script's data may take, and up to where proofs go on once there is something to race, parts of the budget."""
 ARM_S = 2.0
 """To make a pipeline again and to fill its buffers, before a race of this script has told."""

@@ -159,12 +159,21 @@ def note_of(dataset: Any) -> Note:
     return note
 
 
+@dataclass(frozen=True)
+class UseFacts:
+    """What is asked of a dataset when it is first read; see :class:`~pipeline_lab.pipeline.recipe.DatasetUse`."""
+
+    pool_threads: int | None = None
+    length: int | None = None
+    reads_state: bool = False
+
+
 @dataclass
 class _Use:
     role: str
     site: CallSite | None
     note: Note
-    pool_threads: int | None
+    facts: UseFacts
     iterators: int = 0
     read: int = 0
     """When it was read last, in iterators of all uses."""
@@ -183,8 +192,8 @@ class Ledger:
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, note: Note, role: str, site: CallSite | None, threads: Callable[[], int | None]) -> object:
-        """Note that a dataset is iterated over; its threads are asked for at the first time.
+    def add_use(self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts]) -> object:
+        """Note that a dataset is iterated over; facts about it are asked for at the first time.
 
         Returns:
             What tells this use apart from others.
@@ -195,7 +204,7 @@ class Ledger:
             if use is None:
                 if len(self._uses) >= MAX_USES:
                     del self._uses[min(self._uses, key=lambda each: self._uses[each].read)]
-                use = self._uses[key] = _Use(role, site, note, threads())
+                use = self._uses[key] = _Use(role, site, note, ask())
                 self.version += 1
             if role != VALIDATION:  # that is a part of the training, which goes on afterwards
                 self._count_time()
@@ -244,8 +253,10 @@ class _Writer:
             None if written is None else written.place,
             "" if written is None else written.text,
             use.iterators,
-            use.pool_threads or None,
+            use.facts.pool_threads or None,
             round(use.seconds, 3),
+            use.facts.length,
+            use.facts.reads_state,
         )
 
     def _write(self, note: Note) -> int:

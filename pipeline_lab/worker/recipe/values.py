@@ -126,6 +126,16 @@ def stateful_operations(dataset: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+_STATE = ("LookupTable", "HashTable", "MutableHashTable", "ReadVariableOp", "VariableV2")
+
+
+def reads_state(dataset: Any) -> bool:
+    """Say whether a function of a dataset, or of those that it is made of, reads a variable or a table."""
+    functions = (wrapper.function.graph for wrapper in dataset._functions())
+    is_read = any(each.type.startswith(_STATE) for graph in functions for each in _operations(graph))
+    return is_read or any(map(reads_state, dataset._inputs()))
+
+
 def _operations(graph: Any) -> Iterator[Any]:
     """Yield the operations of a graph and of the functions that it calls."""
     left, seen = [graph], set()

@@ -22,12 +22,13 @@ from pipeline_lab.worker.recipe.notes import (
     MadeBy,
     Note,
     NotedPython,
+    UseFacts,
     name_node,
     note_of,
     role_of,
 )
 from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
-from pipeline_lab.worker.recipe.values import as_plain, function_of, method_of, stateful_operations
+from pipeline_lab.worker.recipe.values import as_plain, function_of, method_of, reads_state, stateful_operations
 
 _OTHERS = frozenset(
     {"apply", "as_numpy_iterator", "cardinality", "fingerprint", "get_single_element", "options", "reduce", "save"}
@@ -100,14 +101,17 @@ def note_use(dataset: Any) -> None:
         if any(each.method in STAND_INS for each in note.upstream()):
             return
         frame = sys._getframe(1)
-        key = ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_threads_of, dataset))
+        key = ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_facts_of, dataset))
         for read in readers:
             read(dataset, key)
 
 
-def _threads_of(dataset: Any) -> int | None:
-    threads: int | None = dataset.options().threading.private_threadpool_size if current_graph() is None else None
-    return threads
+def _facts_of(dataset: Any) -> UseFacts:
+    if current_graph() is not None:
+        return UseFacts()
+    length = int(dataset.cardinality())
+    threads = dataset.options().threading.private_threadpool_size
+    return UseFacts(threads, length if length >= 0 else None, reads_state(dataset))
 
 
 def _wrap_methods(base: Any) -> None:

@@ -1,13 +1,13 @@
 import pytest
 
-from pipeline_lab.worker.recipe.notes import MAX_USES, Ledger, Note
+from pipeline_lab.worker.recipe.notes import MAX_USES, Ledger, Note, UseFacts
 
 
 def test_what_was_not_read_for_longest_makes_way_for_what_is_read_now() -> None:
     ledger = Ledger()
     notes = [Note(f"method_{number}", None) for number in range(MAX_USES + 1)]
     for note in (*notes[:MAX_USES], notes[0], notes[MAX_USES]):  # the first one is read again, as in each epoch
-        ledger.add_use(note, "training", None, lambda: None)
+        ledger.add_use(note, "training", None, UseFacts)
     recipe = ledger.recipe()
     methods = {recipe.calls[use.call - 1].method for use in recipe.uses}
     assert len(recipe.uses) == MAX_USES
@@ -20,7 +20,7 @@ def test_a_use_lasts_until_another_dataset_is_read_that_does_not_validate_it(mon
     monkeypatch.setattr("pipeline_lab.worker.recipe.notes.time.monotonic", lambda: next(clock_s))
     ledger, first, second = Ledger(), Note("first", None), Note("second", None)
     for note in (first, second, first):
-        ledger.add_use(note, "training", None, lambda: None)
-        ledger.add_use(note, "validation", None, lambda: None)
+        ledger.add_use(note, "training", None, UseFacts)
+        ledger.add_use(note, "validation", None, UseFacts)
     uses = [use for use in ledger.recipe().uses if use.role == "training"]
     assert [(use.iterators, use.seconds) for use in uses] == [(2, 3 + 6), (1, 1)]
