@@ -174,8 +174,6 @@ def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScr
     assert found.proof is not None
     assert found.proof.sentence == "Equal, element by element: 12 elements, one epoch after the other."
     assert "+model.fit(ds.repeat(), epochs=2, verbose=0, steps_per_epoch=len(ds))" in found.diff()
-    once = fix("fitted", "one-iterator", source=SCRIPTS["fitted"].replace("shuffle(48)", "shuffle(48, 5, False)"))
-    assert proposed(once) == ["one-iterator"], "each epoch in the order of the first one, as before"
     drawn = fix(
         "fitted",
         "one-iterator",
