@@ -65,7 +65,8 @@ def find_workers(chain: Chain) -> Iterator[RewritePlace]:
     has_workers = any(
         call.method == "with_options" and not call.is_direct for call in chain.calls
     )  # as Keras then does
-    for call in chain.calls if chain.is_alone and not has_workers else ():
+    others = {use.call for use in chain.recipe.uses if (use.place, use.role) == (chain.use.place, chain.use.role)}
+    for call in chain.calls if others <= {chain.use.call} and not has_workers else ():
         for part in call.python:
             if part.kind == "PyDataset":
                 yield RewritePlace(

@@ -227,6 +227,7 @@ def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
     is_read_again = chain.use.role == TRAINING and chain.use.iterators > 1
     if is_read_again and is_known and chain.is_alone and draws_anew and chain.use.length is not None:
         is_closed = not chain.use.reads_state and not any(call.python for call in chain.upstream(chain.calls[-1]))
+        is_closed = is_closed and OF_PYTHON.isdisjoint(kept)
         yield RewritePlace(
             None,
             (OneIterator(is_closed),),

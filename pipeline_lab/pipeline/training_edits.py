@@ -46,7 +46,7 @@ def edit_training(
             made_in, call = _where_made(recipe, use, find, texts, source, fit)
         except RefusedError:
             given = _given(fit)
-            if not isinstance(given, cst.Name):
+            if not isinstance(given, cst.Name) or _is_parameter(source, fit, given):
                 raise
             yield _line_before(
                 source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value, fit)}"
@@ -72,6 +72,8 @@ def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iter
         raise RefusedError(f"What {source.name} trains on has no name there; give it one first.")
     if _argument(fit, "steps_per_epoch") is not None:
         raise RefusedError("steps_per_epoch is given already.")
+    if _is_parameter(source, fit, given):
+        raise RefusedError("What the function around fit is given there may be another dataset each time.")
     epochs = _argument(fit, "epochs")
     if epochs is None or source.code(epochs) in ("0", "1") or _is_in_loop(source, fit):
         raise RefusedError("fit runs one epoch at a time there.")
@@ -176,6 +178,19 @@ def _argument(fit: cst.Call, name: str) -> cst.BaseExpression | None:
     by_place = [each.value for each in fit.args if each.keyword is None and not each.star]
     place = _POSITIONAL.index(name) if name in _POSITIONAL else len(by_place)
     return named or (by_place[place] if place < len(by_place) else None)
+
+
+def _is_parameter(source: ParsedSource, node: cst.CSTNode, given: cst.BaseExpression) -> bool:
+    """Say whether an expression begins with a parameter, but for ``self``, of a function around a node."""
+    name, around = source.code(given).split(".")[0], source.parents.get(node)
+    while around is not None:
+        if isinstance(around, (cst.FunctionDef, cst.Lambda)):
+            every = around.params
+            known = [*every.posonly_params, *every.params, *every.kwonly_params]
+            if name != "self" and name in {each.name.value for each in known}:
+                return True
+        around = source.parents.get(around)
+    return False
 
 
 def _is_in_loop(source: ParsedSource, node: cst.CSTNode) -> bool:

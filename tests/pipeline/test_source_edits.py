@@ -404,6 +404,7 @@ def test_fit_gets_the_dataset_repeated_where_it_has_a_name_and_no_number_of_step
         ("model.fit(ds, epochs=3, callbacks=[stop])", False, "what callbacks change"),
         ("model.fit(ds, None, None, 3, 0, [stop])", False, "what callbacks change"),
         ("model.fit(ds, epochs=3)", False, ""),
+        ("def train(model, ds): model.fit(ds, epochs=3)", True, "another dataset each time"),
     ],
 )
 def test_one_iterator_serves_several_epochs_between_which_nothing_changes_what_it_reads(

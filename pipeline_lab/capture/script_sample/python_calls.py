@@ -10,6 +10,7 @@ import functools
 import hashlib
 import itertools
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +24,11 @@ SEEDED = (
 )
 GOLDEN_RATIO = 0.6180339887
 """Multiples of it, without their whole part, lie far from their neighbors."""
+SWITCHING_S = 1e-5
+"""Time after which Python changes threads, 5 ms as a rule: calls that share something then meet in the middle of it."""
 LONGEST_WAIT_S = 0.001
 """Of a call before it begins: calls that were started together are started within microseconds."""
+DRAWS = "Python draws random numbers, which calls at once take as they come"
 UNTOLD = "a Python function of the pipeline is given nothing that tells its calls apart, so its draws cannot be fixed"
 STARTS_LATE = (
     "{name}.on_epoch_begin changes what the PyDataset holds, and Keras lets the workers begin before it is called"
@@ -35,6 +39,7 @@ _SEEDING = frozenset({"seed", "set_state", "setstate", "set_bit_generator"})
 class _Own(threading.local):
     """The generators of the call that a thread is in; None outside of any."""
 
+    is_inside = False
     python: random.Random | None = None
     numpy: np.random.RandomState | None = None
 
@@ -44,7 +49,7 @@ class PythonCalls:
 
     Args:
         draws_anew: For each element.
-        waits: Each call waits a moment first, by what it is given.
+        waits: Each call waits a moment first, one longer than the other, and threads change often.
 
     Attributes:
         number: Of the pass; a later one draws others, so that what a cache keeps shows.
@@ -71,7 +76,10 @@ class PythonCalls:
 
         adapter = py_dataset_adapter.PyDatasetAdapter
         with contextlib.ExitStack() as stack:
-            for module, name in ((random, "python"), (np.random, "numpy")) if self._draws_anew else ():
+            stack.callback(sys.setswitchinterval, sys.getswitchinterval())
+            if self._waits:
+                sys.setswitchinterval(SWITCHING_S)
+            for module, name in ((random, "python"), (np.random, "numpy")):
                 for function in list(vars(module)):
                     if _is_drawn(module, function):
                         wrapped = self._dispatched(getattr(module, function), function, name)
@@ -86,8 +94,10 @@ class PythonCalls:
         @functools.wraps(function)
         def draw(*arguments: Any, **options: Any) -> Any:
             own = getattr(self._own, name)
-            if method in _SEEDING:
+            if self._draws_anew and method in _SEEDING:
                 self.refusal = SEEDED
+            elif not self._draws_anew and self._own.is_inside:
+                self.refusal = DRAWS
             return getattr(own, method, function)(*arguments, **options)
 
         return draw
@@ -124,10 +134,14 @@ class PythonCalls:
         def call(*arguments: Any, **options: Any) -> Any:
             if self._waits:
                 time.sleep(LONGEST_WAIT_S * (next(self._counter) * GOLDEN_RATIO % 1.0))
-            if not self._draws_anew:
-                return function(*arguments, **options)
             own = self._own
-            before = own.python, own.numpy
+            before = own.is_inside, own.python, own.numpy
+            own.is_inside = True
+            if not self._draws_anew:
+                try:
+                    return function(*arguments, **options)
+                finally:
+                    own.is_inside = before[0]
             given = [*arguments[leaves_out:], *options.values()]
             self.refusal = self.refusal or ("" if given else UNTOLD)
             seed = _seed(given, self.number)
@@ -135,7 +149,7 @@ class PythonCalls:
             try:
                 return function(*arguments, **options)
             finally:
-                own.python, own.numpy = before
+                own.is_inside, own.python, own.numpy = before
 
         return call
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -82,8 +83,8 @@ def _steps_at_once() -> int:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         steps = getattr(frame.f_locals.get("self"), "steps_per_execution", None)
-        if isinstance(steps, int):
-            return steps
+        if isinstance(steps, Integral):
+            return int(steps)
         frame = frame.f_back
     return 1
 

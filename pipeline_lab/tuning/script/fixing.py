@@ -47,6 +47,9 @@ NO_RECIPE = "The run does not say what its script trained on, perhaps because it
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
 LITTLE_BETWEEN = "Between its epochs the training loses little, or nothing that is known."
+NOT_AT_ONCE = (
+    "Beside functions that draw TensorFlow's random numbers in parallel, Python that runs at once cannot be compared."
+)
 NO_TIME = "There was no time left to prove it; give the search a longer --budget, or ask for it with --change."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
@@ -312,8 +315,9 @@ class _Attempts:
     def prove(self, changes: Sequence[Change]) -> tuple[Edited, Proof]:
         """Prove changes together, however random numbers have to be drawn for it; of several failures the last one is told."""
         edited = edit_sources(self.recipe, changes, self.texts, self.use)
+        proof = Proof(ProofOutcome.FAILED, edited.refused[0].reason if edited.refused else NOT_AT_ONCE)
         if edited.refused:
-            return edited, Proof(ProofOutcome.FAILED, edited.refused[0].reason)
+            return edited, proof
         for draws in ways_to_draw(self.recipe, changes, self.repeatable):
             self.effort.stop()
             proof = self.prover.prove(
@@ -354,10 +358,11 @@ def _prove(
     attempts = _Attempts(recipe, use, texts, prover, repeatable, effort)
     kept: list[Change] = []
     best: tuple[Edited, Proof] | None = None
-    steady = [each for each in changes if not draws(recipe, each)]
-    drawing = [each for each in changes if each not in steady]  # what draws is compared with fixed draws
+    joining = [each for each in changes if each.joins_epochs]  # last, beside what is proved in passes
+    steady = [each for each in changes if not draws(recipe, each) and each not in joining]
+    drawing = [each for each in changes if each not in (*steady, *joining)]  # what draws is compared with fixed draws
     instead = ((each,) for each, rival in beaten if rival not in kept)
-    for chosen in itertools.chain(_attempts(steady), _attempts(drawing), instead):
+    for chosen in itertools.chain(_attempts(steady), _attempts(drawing), instead, zip(joining)):
         if all(each in kept for each in chosen):
             continue
         if kept and effort.is_spent():
@@ -421,17 +426,19 @@ def draws(recipe: Recipe, change: Change) -> bool:
 
 
 def ways_to_draw(recipe: Recipe, changes: Sequence[Change], repeatable: Draws) -> list[Draws]:
-    """Return how random numbers may be drawn for a proof, the best first.
+    """Return how random numbers may be drawn for a proof, the best first; none where Python would not run at once then.
+
+    TensorFlow hands numbers out in order by running what draws, and Python, one call at a time.
 
     Args:
         recipe: Of the script.
         changes: To prove.
         repeatable: So drawn, the script as it is gives the same twice.
     """
-    if any(draws(recipe, each) for each in changes):
-        return [Draws.IN_ORDER]
-    runs_at_once = any(runs_python_at_once(recipe, each) for each in changes)
-    return [repeatable, Draws.BY_ELEMENT] if runs_at_once and repeatable is Draws.AS_THEY_COME else [repeatable]
+    drawn = Draws.IN_ORDER if any(draws(recipe, each) for each in changes) else repeatable
+    if not any(runs_python_at_once(recipe, each) for each in changes):
+        return [drawn]
+    return [] if drawn is Draws.IN_ORDER else list(dict.fromkeys((drawn, Draws.BY_ELEMENT)))
 
 
 def epochs_after(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> Epochs:
@@ -454,7 +461,7 @@ def runs_python_at_once(recipe: Recipe, change: Change) -> bool:
 
 def keeps(change: Change) -> bool:
     """Say whether a change keeps elements for later passes."""
-    return change.rewrite.endswith("cache") or change.rewrite in ("cache-slip", "cache-before-shuffle", "snapshot")
+    return "cache" in change.rewrite or change.rewrite == "snapshot"
 
 
 def is_good(proof: Proof, changes: Iterable[Change]) -> bool:

@@ -172,7 +172,7 @@ class ScriptSearch:
         effort = Effort(
             HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s)),
             self._check_stop,
-            lambda: spent_s + time.monotonic() - begun_s > PROVED_SHARE * budget_s,
+            lambda: not wishes.changes and spent_s + time.monotonic() - begun_s > PROVED_SHARE * budget_s,
         )
         return find_fix(recorded, self._script, wishes, self._diagnosis, effort)
 

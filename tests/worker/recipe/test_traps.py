@@ -199,7 +199,7 @@ def test_what_else_changes_is_read_in_passes_beside_a_dataset_that_goes_on(fix: 
     calls, end = end.split("\n", 1)
     several = f"{begin}def load(count):\n    return {calls.replace('48', 'count')}\n\n\nds, held_out = load(48), load(16)\n{end}"
     found = fix("fitted", "one-iterator", "parallel-map", source=several)
-    assert proposed(found) == ["one-iterator", "parallel-map"], left(found)
+    assert proposed(found) == ["parallel-map", "one-iterator"], left(found)
 
 
 def test_a_cache_behind_a_repeat_moves_before_it(fix: FixScript) -> None:
@@ -264,3 +264,23 @@ def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
         broken = prover.prove({str(path): SCRIPTS["branches"].replace(".batch", ".bitch")})
         assert broken.outcome is ProofOutcome.FAILED
         assert "AttributeError" in broken.sentence
+
+
+def test_python_that_counts_is_not_proved_by_a_run_that_is_one_call_at_a_time(fix: FixScript) -> None:
+    drawing = ", tf.int64) + tf.random.uniform([], 0, 9, tf.int64)).batch"
+    both = SCRIPTS["counts"].replace(", tf.int64)).batch", drawing)
+    assert not {"parallel-python", "parallel-map"} & set(proposed(fix("counts", source=both)))
+    apart = ", tf.int64)).map(lambda n: n + tf.random.uniform([], 0, 9, tf.int64), num_parallel_calls=2).batch"
+    beside = SCRIPTS["counts"].replace(", tf.int64)).batch", apart)
+    found = fix("counts", source=beside)
+    assert not {"parallel-python", "parallel-map"} & set(proposed(found)), left(found)
+
+
+def test_a_cache_of_what_draws_is_not_proved_beside_one_iterator(fix: FixScript) -> None:
+    jitter = "import random\n\n\ndef jitter(n):\n    return n * 10 + random.choice([1, 2])\n\n\nds = "
+    python = ".map(lambda n: tf.ensure_shape(tf.numpy_function(jitter, [n], tf.int64), [])).map(lambda number"
+    drawn = SCRIPTS["fitted"].replace("ds = ", jitter, 1).replace(".map(lambda number", python)
+    drawn = drawn.replace("([number],", "([number + tf.random.uniform([], 0, 9, tf.int64)],")
+    found = fix("fitted", source=drawn.replace(".shuffle(48)", ""))
+    assert "cache-python" not in proposed(found)
+    assert left(found)["cache-python"].startswith("Pass 2 repeats"), left(found)
