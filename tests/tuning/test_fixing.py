@@ -12,24 +12,13 @@ from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument
-from pipeline_lab.pipeline.samples import Draws, Proof, ProofOutcome, Sample, StageSize
+from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.tuning.script import fixing, worth_trying
-from pipeline_lab.tuning.script.fixing import (
-    Effort,
-    Fix,
-    LeftAlone,
-    Wishes,
-    apply,
-    choose,
-    current_texts,
-    is_good,
-    may_be_held_up,
-    places_of,
-    watched_places,
-)
+from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, may_be_held_up
+from pipeline_lab.tuning.script.proving import LeftAlone, is_good, places_of, watched_places
 from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
 from tests.support.scripts import DECODE, recipe, script, stages
-from tests.support.written_recipe import PATH, written_recipe
+from tests.support.written_recipe import written_recipe
 
 TEXT = "ds = tf.data.Dataset.range(8).map(f).batch(2).shuffle(4)\nmodel.compile()\nmodel.fit(ds)\n"
 RECIPE = written_recipe(TEXT)
@@ -154,33 +143,6 @@ def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None
         "With it the model expects 45.6 % less time in all."
     )
     assert fixing.describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."
-
-
-class _Prover:
-    """Proves single changes, and nothing together; asks how long it has been at it."""
-
-    def __init__(self) -> None:
-        self.proofs = 0
-
-    def is_repeatable(self, _: Draws) -> bool:
-        return True
-
-    def prove(self, texts: dict[str, str], **_: object) -> Proof:
-        self.proofs += 1
-        is_one = ("prefetch" in next(iter(texts.values()))) != ("cache" in next(iter(texts.values())))
-        return Proof(ProofOutcome.EQUAL if is_one else ProofOutcome.DIFFERENT, "Compared.")
-
-
-@pytest.mark.parametrize(("most", "proofs"), [(9, 3), (2, 2)])
-def test_proofs_end_where_their_time_is_up_and_something_is_proved(most: int, proofs: int) -> None:
-    assert RECIPE.trained is not None
-    prefetch = next(each for each in choose(RECIPE, RECIPE.trained, Wishes())[0] if each.rewrite == "prefetch")
-    prover, left = _Prover(), list[LeftAlone]()
-    effort = Effort(is_spent=lambda: prover.proofs >= most)
-    found = fixing._prove(RECIPE, RECIPE.trained, ([prefetch, CACHE], ()), {PATH: TEXT}, prover, left, effort)  # type: ignore[arg-type]
-    assert (found.changes, prover.proofs) == ((prefetch,), proofs)
-    assert [each.change for each in found.left] == [CACHE]
-    assert (found.left[0].reason == fixing.NO_TIME) == (proofs == 2)
 
 
 def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:

@@ -4,9 +4,8 @@ A change is proposed where it applies to the training's dataset, can be written 
 been seen to give its model the same examples. Everything else is left alone, with the reason.
 """
 
-import itertools
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +18,20 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.chain import OF_PYTHON, is_random
 from pipeline_lab.pipeline.changes import (
     Change,
     Effect,
-    SetArgument,
-    SetTraining,
     are_compatible,
-    calls_of,
-    made_at_one_place,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
-from pipeline_lab.pipeline.samples import Draws, Epochs, Proof, ProofOutcome
+from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.samples import Proof
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
-from pipeline_lab.tuning.script.proof import HowFar, Prover, Script
+from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.proving import UNLIMITED, Effort, LeftAlone, Proving, prove_changes, watched_places
 from pipeline_lab.tuning.script.script_result import of_changed
 from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
@@ -47,10 +42,6 @@ NO_RECIPE = "The run does not say what its script trained on, perhaps because it
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
 LITTLE_BETWEEN = "Between its epochs the training loses little, or nothing that is known."
-NOT_AT_ONCE = (
-    "Beside functions that draw TensorFlow's random numbers in parallel, Python that runs at once cannot be compared."
-)
-NO_TIME = "There was no time left to prove it; give the search a longer --budget, or ask for it with --change."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -58,8 +49,6 @@ NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipel
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
 NOT_RACED = Unavailable("Not raced: the gain is not measured.")
-_SAME = frozenset({ProofOutcome.EQUAL, ProofOutcome.ROUNDED, ProofOutcome.REDRAWN})
-GOOD = {Effect.NOTHING: _SAME, Effect.ORDER: _SAME | {ProofOutcome.REORDERED}}
 
 
 @dataclass(frozen=True)
@@ -73,29 +62,6 @@ class Wishes:
 
     changes: Sequence[str] = ()
     may_reorder: bool = False
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What proofs may take.
-
-    Attributes:
-        how_far: How much of the script's data is read each time.
-        stop: Called before each reading; raises to stop.
-        is_spent: Says whether what is proved by then has to do.
-    """
-
-    how_far: HowFar | None = None
-    stop: Callable[[], None] = lambda: None
-    is_spent: Callable[[], bool] = lambda: False
-
-
-@dataclass(frozen=True)
-class LeftAlone:
-    """A change that is not proposed, and why."""
-
-    change: Change
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -129,7 +95,7 @@ def find_fix(
     script: Script,
     wishes: Wishes,
     diagnosis: Diagnosis | Unavailable,
-    effort: Effort = Effort(),
+    effort: Effort = UNLIMITED,
 ) -> Fix:
     """Find what to change in a script of which there is a recorded run.
 
@@ -219,8 +185,15 @@ def _find(
             found, beaten = choose_rivals(found, run)
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
-        proved = _prove(recipe, use, (edited.written, beaten), texts, prover, left, effort)
-    return replace(proved, predicted=_predict(diagnosis, recipe, proved.changes))
+        proved = prove_changes(Proving(recipe, use, texts, prover, effort), edited.written, beaten)
+    return Fix(
+        proved.changes,
+        proved.edited,
+        proved.proof,
+        (*left, *proved.left),
+        predicted=_predict(diagnosis, recipe, proved.changes),
+        note=proved.note,
+    )
 
 
 def worth_a_look(
@@ -294,182 +267,6 @@ def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change
         else:
             found.append(change)
     return found, left
-
-
-@dataclass(frozen=True)
-class _Attempts:
-    """Proofs of changes of one script.
-
-    Attributes:
-        repeatable: How random numbers are drawn so that the script as it is gives the same twice.
-        effort: What they may take.
-    """
-
-    recipe: Recipe
-    use: DatasetUse
-    texts: Mapping[str, str]
-    prover: Prover
-    repeatable: Draws
-    effort: Effort
-
-    def prove(self, changes: Sequence[Change]) -> tuple[Edited, Proof]:
-        """Prove changes together, however random numbers have to be drawn for it; of several failures the last one is told."""
-        edited = edit_sources(self.recipe, changes, self.texts, self.use)
-        proof = Proof(ProofOutcome.FAILED, edited.refused[0].reason if edited.refused else NOT_AT_ONCE)
-        if edited.refused:
-            return edited, proof
-        for draws in ways_to_draw(self.recipe, changes, self.repeatable):
-            self.effort.stop()
-            proof = self.prover.prove(
-                edited.texts,
-                draws=draws,
-                python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
-                epochs=epochs_after(self.recipe, self.use, changes),
-                keeps=any(map(keeps, changes)),
-                touches=places_of(self.recipe, changes),
-                others=others_of(self.recipe, self.use, changes),
-            )
-            if is_good(proof, changes):
-                break
-        return edited, proof
-
-
-def _prove(
-    recipe: Recipe,
-    use: DatasetUse,
-    chosen_of: tuple[Sequence[Change], Sequence[tuple[Change, Change]]],
-    texts: Mapping[str, str],
-    prover: Prover,
-    left: list[LeftAlone],
-    effort: Effort,
-) -> Fix:
-    """Prove all changes together; where that fails, take one after the other and keep those that can be proved.
-
-    A change that cannot be made together with another one is tried where that one is not kept.
-    """
-    changes, beaten = chosen_of
-    if not changes:
-        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that fits.")
-    repeatable = next(filter(prover.is_repeatable, Draws), None)
-    if repeatable is None:
-        reason = "The script gives other elements each time, even from the same seeds, so nothing can be compared."
-        unproved = (LeftAlone(each, reason) for each in changes)
-        return Fix((), None, None, (*left, *unproved), note=f"Nothing is proposed. {reason}")
-    attempts = _Attempts(recipe, use, texts, prover, repeatable, effort)
-    kept: list[Change] = []
-    best: tuple[Edited, Proof] | None = None
-    joining = [each for each in changes if each.joins_epochs]  # last, beside what is proved in passes
-    steady = [each for each in changes if not draws(recipe, each) and each not in joining]
-    drawing = [each for each in changes if each not in (*steady, *joining)]  # what draws is compared with fixed draws
-    instead = ((each,) for each, rival in beaten if rival not in kept)
-    for chosen in itertools.chain(_attempts(steady), _attempts(drawing), instead, zip(joining)):
-        if all(each in kept for each in chosen):
-            continue
-        if kept and effort.is_spent():
-            left += [LeftAlone(each, NO_TIME) for each in chosen if len(chosen) == 1]
-            continue
-        tried = attempts.prove([*kept, *chosen])
-        if is_good(tried[1], [*kept, *chosen]):
-            kept += chosen
-            best = tried
-        elif len(chosen) == 1:
-            left.append(LeftAlone(chosen[0], tried[1].sentence))
-    left += [LeftAlone(each, f"Instead this was kept: {rival.words}") for each, rival in beaten if rival in kept]
-    if best is None:
-        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change could be proved.")
-    return Fix(tuple(kept), best[0], best[1], tuple(left))
-
-
-def _attempts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
-    """Yield all changes together, then each alone."""
-    if len(changes) > 1:
-        yield tuple(changes)
-    yield from ((each,) for each in changes)
-
-
-def places_of(recipe: Recipe, changes: Iterable[Change]) -> list[str]:
-    """Return where the calls stand that changes touch; a prefetch touches none, for it hands on whatever it gets."""
-    numbers = {number for change in changes if change.rewrite != "prefetch" for number in calls_of(change.edits)}
-    return sorted({str(recipe.call(number).place) for number in numbers})
-
-
-def watched_places(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> list[str]:
-    """Return where calls may change in the end: a cache that is too large stands earlier."""
-    earlier = find_earlier_caches(recipe, use) if any(change.rewrite == "cache" for change in changes) else ()
-    return places_of(recipe, [*changes, *earlier])
-
-
-def others_of(recipe: Recipe, use: DatasetUse, changes: Iterable[Change]) -> list[str]:
-    """Return the places of the last calls of other datasets that changes touch, because the same expressions made them."""
-    mine = {call.number for call in recipe.upstream(use.call)}
-    touched = {
-        made.number
-        for change in changes
-        if change.rewrite != "prefetch"  # which hands on whatever it gets
-        for number in calls_of(change.edits)
-        for made in made_at_one_place(recipe, number)
-    } - mine
-    ends = {
-        each.call: str(recipe.call(each.call).place)
-        for each in recipe.uses
-        if each.call not in mine and any(call.number in touched for call in recipe.upstream(each.call))
-    }
-    return list(dict.fromkeys(ends.values()))
-
-
-def draws(recipe: Recipe, change: Change) -> bool:
-    """Say whether a change lets random numbers go to other examples than before."""
-    parallel = (
-        each.call for each in change.edits if isinstance(each, SetArgument) and each.name == "num_parallel_calls"
-    )
-    return any(not OF_PYTHON.issuperset(recipe.call(number).stateful) for number in parallel)
-
-
-def ways_to_draw(recipe: Recipe, changes: Sequence[Change], repeatable: Draws) -> list[Draws]:
-    """Return how random numbers may be drawn for a proof, the best first; none where Python would not run at once then.
-
-    TensorFlow hands numbers out in order by running what draws, and Python, one call at a time.
-
-    Args:
-        recipe: Of the script.
-        changes: To prove.
-        repeatable: So drawn, the script as it is gives the same twice.
-    """
-    drawn = Draws.IN_ORDER if any(draws(recipe, each) for each in changes) else repeatable
-    if not any(runs_python_at_once(recipe, each) for each in changes):
-        return [drawn]
-    return [] if drawn is Draws.IN_ORDER else list(dict.fromkeys((drawn, Draws.BY_ELEMENT)))
-
-
-def epochs_after(recipe: Recipe, use: DatasetUse, changes: Sequence[Change]) -> Epochs:
-    """Say how a dataset hands its epochs on after changes."""
-    if not any(each.joins_epochs for each in changes):
-        return Epochs.APART
-    later = itertools.takewhile(lambda call: call.method not in ("cache", "snapshot"), recipe.upstream(use.call))
-    redraws = any(is_random(each) for call in later for each in call.stateful)
-    return Epochs.REDRAWN if redraws else Epochs.JOINED
-
-
-def runs_python_at_once(recipe: Recipe, change: Change) -> bool:
-    """Say whether a change runs calls of Python at once, which come, and draw, in any order."""
-    return any(
-        (isinstance(edit, SetTraining) and edit.name == "workers")
-        or (isinstance(edit, SetArgument) and edit.name == "num_parallel_calls" and bool(recipe.call(edit.call).python))
-        for edit in change.edits
-    )
-
-
-def keeps(change: Change) -> bool:
-    """Say whether a change keeps elements for later passes."""
-    return "cache" in change.rewrite or change.rewrite == "snapshot"
-
-
-def is_good(proof: Proof, changes: Iterable[Change]) -> bool:
-    """Say whether a proof shows what its changes claim; one that is requested may alter the content, and is said to."""
-    effects = {change.effect for change in changes}
-    if Effect.CONTENT in effects:
-        return proof.outcome is not ProofOutcome.FAILED
-    return proof.outcome in GOOD[Effect.ORDER if Effect.ORDER in effects else Effect.NOTHING]
 
 
 def apply(files: Mapping[str, tuple[str, str]]) -> Iterator[tuple[Path, Path | None]]:

@@ -30,8 +30,9 @@ from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
-from pipeline_lab.tuning.script.fixing import Effort, Fix, LeftAlone, Wishes, find_fix, to_json
+from pipeline_lab.tuning.script.fixing import Fix, Wishes, find_fix, to_json
 from pipeline_lab.tuning.script.proof import HowFar, Script
+from pipeline_lab.tuning.script.proving import Effort, LeftAlone
 from pipeline_lab.tuning.script.recorded_script import record_script
 from pipeline_lab.tuning.script.script_result import CHANGED, of_changed
 from pipeline_lab.tuning.space import START
