@@ -352,7 +352,7 @@ _DECLARED = (
     Rewrite(
         "one-iterator",
         "One iterator for all epochs",
-        "No iterator is ended and made anew between epochs, while nothing trains.",
+        "Keras does not rebuild the iterator between epochs.",
         Effect.NOTHING,
         Risk.SOME,
         _one_iterator,

@@ -69,14 +69,15 @@ def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iter
     """Let one iterator serve all epochs."""
     given = _given(fit)
     if given is None or not re.fullmatch(r"[\w.]+", source.code(given)):
-        raise RefusedError(f"What {source.name} trains on has no name there; give it one first.")
+        raise RefusedError("Assign the dataset to a variable before calling fit.")
     if _argument(fit, "steps_per_epoch") is not None:
         raise RefusedError("steps_per_epoch is given already.")
     if _is_parameter(source, fit, given):
         raise RefusedError("What the function around fit is given there may be another dataset each time.")
     epochs = _argument(fit, "epochs")
-    if epochs is None or source.code(epochs) in ("0", "1") or _is_in_loop(source, fit):
-        raise RefusedError("fit runs one epoch at a time there.")
+    is_one = epochs is None or source.code(epochs) in ("0", "1") or _argument(fit, "initial_epoch") is not None
+    if is_one or _is_in_loop(source, fit):
+        raise RefusedError("fit runs a part of the epochs there, so one iterator would save little.")
     if not edit.is_closed and _argument(fit, "callbacks") is not None:
         raise RefusedError(
             "The dataset runs Python, or reads variables or tables; what callbacks change there between epochs would come too late."

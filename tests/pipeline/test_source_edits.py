@@ -387,18 +387,19 @@ def test_fit_gets_the_dataset_repeated_where_it_has_a_name_and_no_number_of_step
     assert written(text, OneIterator()) == becomes
     by_name = "ds = tf.data.Dataset.range(8)\nmodel.fit(epochs=3, x=ds)\n"
     assert "fit(epochs=3, x=ds.repeat(), steps_per_epoch=len(ds))" in written(by_name, OneIterator())
-    assert "has no name there" in refused(by_name.replace("x=ds", "x=make(ds)"), OneIterator())
+    assert "Assign the dataset" in refused(by_name.replace("x=ds", "x=make(ds)"), OneIterator())
     assert "given already" in refused(by_name.replace("x=ds", "x=ds, steps_per_epoch=2"), OneIterator())
     assert "*arguments" in refused(by_name.replace("x=ds", "x=ds, **more"), OneIterator())
-    assert "has no name there" in refused(by_name.replace("x=ds", "x=made[0].ds"), OneIterator())
+    assert "Assign the dataset" in refused(by_name.replace("x=ds", "x=made[0].ds"), OneIterator())
 
 
 @pytest.mark.parametrize(
     ("fit", "is_closed", "reason"),
     [
-        ("model.fit(ds)", True, "one epoch at a time"),
-        ("model.fit(ds, epochs=1)", True, "one epoch at a time"),
-        ("for _ in range(3): model.fit(ds, epochs=2)", True, "one epoch at a time"),
+        ("model.fit(ds)", True, "a part of the epochs"),
+        ("model.fit(ds, epochs=1)", True, "a part of the epochs"),
+        ("for _ in range(3): model.fit(ds, epochs=2)", True, "a part of the epochs"),
+        ("model.fit(ds, epochs=e + 1, initial_epoch=e)", True, "a part of the epochs"),
         ("model.fit(ds, None, None, 3)", True, ""),
         ("model.fit(ds, epochs=3, callbacks=[stop])", True, ""),
         ("model.fit(ds, epochs=3, callbacks=[stop])", False, "what callbacks change"),

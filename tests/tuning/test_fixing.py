@@ -139,8 +139,8 @@ def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One iterator.")
     fix = Fix((CACHE, one), None, None, (), ScriptPrediction(1e6, (), 45.6, 18.0, 58.0, 45.6), gain)  # type: ignore[arg-type]
     assert fixing.describe_gain(fix) == (
-        "The changed script is faster. Not in the race, because all arms share one training: One iterator. "
-        "With it the model expects 45.6 % less time in all."
+        "The changed script is faster. Not raced, because all arms share one training: One iterator. "
+        "Predicted for all changes together: 45.6 % less time per step."
     )
     assert fixing.describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."
 

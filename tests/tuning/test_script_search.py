@@ -189,6 +189,14 @@ def test_what_does_not_help_is_not_proposed(searching: Searching) -> None:
     assert found.winner_name == "start"
 
 
+def test_what_cannot_race_stays_where_the_race_finds_no_gain(searching: Searching) -> None:
+    found, _ = searching([CACHE, STEPS])
+    assert found.fix is not None
+    assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
+    assert [(each.rewrite, each.reason) for each in found.fix.left] == [("cache", "The race found no gain.")]
+    assert found.fix.gain.startswith("Not raced: it changes the training")
+
+
 def test_too_few_rounds_decide_nothing_and_say_which_budget_would_do(searching: Searching, tmp_path: Path) -> None:
     found, _ = searching([MAP], ScriptWorld(RunStore(tmp_path / "store"), rounds=2))
     assert found.fix is not None

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 SEEDED = (
-    "the script sets the seed of Python's random numbers, and which example a draw goes to would depend on which call "
+    "the script sets the seed of Python's or NumPy's random numbers, and which example a draw goes to would depend on which call "
     "comes first"
 )
 GOLDEN_RATIO = 0.6180339887
@@ -29,7 +29,9 @@ SWITCHING_S = 1e-5
 LONGEST_WAIT_S = 0.001
 """Of a call before it begins: calls that were started together are started within microseconds."""
 DRAWS = "Python draws random numbers, which calls at once take as they come"
-UNTOLD = "a Python function of the pipeline is given nothing that tells its calls apart, so its draws cannot be fixed"
+UNTOLD = (
+    "a Python function of the pipeline receives no argument that identifies the element, so its draws cannot be fixed"
+)
 STARTS_LATE = (
     "{name}.on_epoch_begin changes what the PyDataset holds, and Keras lets the workers begin before it is called"
 )

@@ -41,7 +41,7 @@ ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
-LITTLE_BETWEEN = "Between its epochs the training loses little, or nothing that is known."
+LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -354,10 +354,12 @@ def _describe_unraced(fix: Fix) -> str:
     unraced = [each.words for each in fix.changes if each.is_of_training]
     if not unraced:
         return ""
-    said = f" Not in the race, because all arms share one training: {' '.join(unraced)}"
+    said = f" Not raced, because all arms share one training: {' '.join(unraced)}"
     if isinstance(fix.predicted, Unavailable) or fix.predicted.is_longer:
         return said
-    return f"{said} With it the model expects {format_percent(fix.predicted.gain_percent)} less time in all."
+    return (
+        f"{said} Predicted for all changes together: {format_percent(fix.predicted.gain_percent)} less time per step."
+    )
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent,
 
 _ONCE = {
     Draws.IN_ORDER: "random numbers are drawn in the order of the examples",
-    Draws.BY_ELEMENT: "Python draws its random numbers anew for each element",
+    Draws.BY_ELEMENT: "each element has a random generator of its own in Python",
 }
 """What lets a script and a changed one draw the same; in training, parallel calls draw as they come."""
 

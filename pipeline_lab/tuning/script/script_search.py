@@ -50,6 +50,7 @@ SCREENING = (10,)
 SPEND_ALL = "All that is proved was raced."
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
+OF_TRAINING = Unavailable("Not raced: it changes the training and not its input, and arms share one training.")
 BESIDE = "What changes the training itself is not in it."
 ALONE = "The race is between the script as it is and all that is proved."
 
@@ -223,6 +224,9 @@ class ScriptSearch:
         if not isinstance(gain, Unavailable) and ended.winner == START and _found_nothing(ended):
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             others = _beside(found, arm, "It was not in what raced best.")
+            if unraced:
+                alone = self._find(recorded, Wishes(tuple(each.request for each in unraced), self._options.may_reorder))
+                return replace(alone, left=(*found.left, *useless, *others, *alone.left), gain=OF_TRAINING)
             note = f"Nothing is proposed. {of_changed(gain.sentence, gain.name)}"
             return replace(found, changes=(), edited=None, left=(*found.left, *useless, *others), gain=gain, note=note)
         if len(arm.changes) + len(unraced) < len(found.changes):
@@ -245,10 +249,7 @@ class ScriptSearch:
         """End where there is nothing to race, or nothing may."""
         contest = self._contest
         if found.changes and self._options.races:
-            found = replace(
-                found,
-                gain=Unavailable("Not raced: they change the training and not its input, and arms share one training."),
-            )
+            found = replace(found, gain=OF_TRAINING)
         named = "; ".join(each.request for each in found.changes)
         sentence = found.note or "What is proved is proposed without a race."
         winner = named or START

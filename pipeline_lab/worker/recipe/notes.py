@@ -167,6 +167,11 @@ class UseFacts:
     length: int | None = None
     reads_state: bool = False
 
+    def beside(self, other: "UseFacts") -> "UseFacts":
+        """Return what holds for both of two datasets."""
+        length = None if self.length is None else other.length
+        return UseFacts(self.pool_threads, length, self.reads_state or other.reads_state)
+
 
 @dataclass
 class _Use:
@@ -206,6 +211,8 @@ class Ledger:
                     del self._uses[min(self._uses, key=lambda each: self._uses[each].read)]
                 use = self._uses[key] = _Use(role, site, note, ask())
                 self.version += 1
+            elif use.note is not note:  # another dataset, read at the same line
+                use.facts = use.facts.beside(ask())
             if role != VALIDATION:  # that is a part of the training, which goes on afterwards
                 self._count_time()
                 self._latest = use

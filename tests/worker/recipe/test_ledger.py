@@ -24,3 +24,17 @@ def test_a_use_lasts_until_another_dataset_is_read_that_does_not_validate_it(mon
         ledger.add_use(note, "validation", None, UseFacts)
     uses = [use for use in ledger.recipe().uses if use.role == "training"]
     assert [(use.iterators, use.seconds) for use in uses] == [(2, 3 + 6), (1, 1)]
+
+
+def test_what_is_known_of_a_line_holds_for_all_datasets_that_are_read_there() -> None:
+    ledger = Ledger()
+    first, second = Note("range", None), Note("range", None)
+    for note, facts in (
+        (first, UseFacts(2, 8, False)),
+        (first, UseFacts(None, 9, True)),
+        (second, UseFacts(2, None, True)),
+    ):
+        ledger.add_use(note, "training", None, lambda facts=facts: facts)
+        (use,) = ledger.recipe().uses
+        is_second = note is second
+        assert (use.length, use.reads_state) == ((None, True) if is_second else (8, False))

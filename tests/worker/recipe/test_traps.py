@@ -154,7 +154,7 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     found = fix("crops")
     assert proposed(found) == ["workers"], left(found)
     assert found.proof is not None
-    assert "Python draws its random numbers anew for each element" in found.proof.sentence
+    assert "each element has a random generator of its own in Python" in found.proof.sentence
     assert "crops = Crops(workers=4)" in found.diff()
     counted = SCRIPTS["crops"].replace(
         "        return np", "        self.made = getattr(self, 'made', 0) + 1\n        return self.made + np"
@@ -236,12 +236,12 @@ def test_python_that_draws_is_called_at_once_unless_its_seed_is_set_and_never_ca
     assert "parallel-map" in proposed(found), left(found)
     assert found.proof is not None
     assert found.proof.outcome is ProofOutcome.REDRAWN
-    assert "Python draws its random numbers anew for each element" in found.proof.sentence
+    assert "each element has a random generator of its own in Python" in found.proof.sentence
     assert "cache-python" not in proposed(found)
     assert left(found)["cache-python"].startswith("Pass 2 repeats")
     seeded = fix("jitter", source=SCRIPTS["jitter"].replace("import random\n", "import random\n\nrandom.seed(3)\n"))
     assert "parallel-map" not in proposed(seeded)
-    assert "the script sets the seed of Python's random numbers" in left(seeded)["parallel-map"]
+    assert "the script sets the seed of Python's or NumPy's random numbers" in left(seeded)["parallel-map"]
 
 
 @pytest.mark.parametrize(("rewrite", "files"), [("snapshot", "pipeline-snapshot"), ("disk-cache", "pipeline-cache*")])
