@@ -21,11 +21,12 @@ from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.worker.note.failures import first_line
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
-SIDE = 2048
-"""Of the matrices that are multiplied: large enough to keep any GPU busy."""
+SIDE = 4096
+"""Of the matrices that are multiplied: large enough that a product takes any GPU several times as long as its launch takes."""
 STEP_MS, PYTHON_MS, STEPS = 20.0, 10.0, 10
 COPIED_BYTES = 64_000_000
-TRIALS = 3
+TRIALS, TRIALS_MS = 3, 100.0
+"""How often something is timed, and how long what is timed many times has to take in all."""
 
 Found = dict[str, Any]
 
@@ -109,12 +110,8 @@ def measure_precision() -> Found:
     """Time a product in each precision, and take a step whose loss is scaled."""
     import keras
 
-    products = {}
-    for kind in (tf.float32, tf.float16, tf.bfloat16):
-        matrix = tf.eye(SIDE, dtype=kind)
-        multiply = tf.function(tf.linalg.matmul)
-        multiply(matrix, matrix)
-        products[f"{kind.name}_ms"] = _best_ms(partial(multiply, matrix, matrix))
+    kinds = (tf.float32, tf.float16, tf.bfloat16)
+    products = {f"{kind.name}_ms": _lasting_ms(_multiply(FEW, kind)) / FEW for kind in kinds}
     weight = tf.Variable(1.0)
     optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.5))
     optimizer.build([weight])
@@ -151,33 +148,49 @@ def reduce_over_gpus() -> Found:
 
 
 FEW = 4
-"""Products that are timed to know how many fill a step."""
+"""Products of a call that is timed."""
 
 
 def make_step() -> tuple[Callable[[], Any], float]:
     """Return a step that keeps the device busy for about a set time, and the time that it takes, ms."""
-    matrix = tf.eye(SIDE)
-
-    def multiply(times: int) -> Callable[[], Any]:
-        def compute() -> Any:
-            product = matrix
-            for _ in tf.range(times):  # of a number that the graph holds: one that is handed in makes each call wait
-                product = tf.linalg.matmul(product, matrix)
-            return product[0, 0]
-
-        compiled: Callable[[], Any] = tf.function(compute)
-        compiled()
-        return compiled
-
-    step = multiply(max(1, round(FEW * STEP_MS / _best_ms(multiply(FEW)))))
-    return step, _best_ms(step)
+    step = _multiply(max(1, round(FEW * STEP_MS / _lasting_ms(_multiply(FEW)))))
+    return step, _lasting_ms(step)
 
 
-def _best_ms(work: Callable[[], object]) -> float:
+def _multiply(times: int, kind: tf.DType = tf.float32) -> Callable[[], Any]:
+    """Return a compiled function that multiplies matrices one after the other, and has run."""
+    matrix = tf.eye(SIDE, dtype=kind)
+
+    def compute() -> Any:
+        product = matrix
+        for _ in tf.range(times):  # of a number that the graph holds: one that is handed in makes each call wait
+            product = tf.linalg.matmul(product, matrix)
+        return product[0, 0]
+
+    compiled: Callable[[], Any] = tf.function(compute)
+    compiled()
+    return compiled
+
+
+def _lasting_ms(work: Callable[[], object]) -> float:
+    """Return the time of one of so many calls that together they last: an idle GPU has a low clock, and raises it meanwhile."""
+
+    def repeat(times: int) -> None:
+        for _ in range(times):
+            work()
+
+    calls, lasted_ms = 1, 0.0
+    while lasted_ms < TRIALS_MS:
+        calls *= 2
+        lasted_ms = _best_ms(partial(repeat, calls), trials=1)
+    return lasted_ms / calls
+
+
+def _best_ms(work: Callable[[], object], trials: int = TRIALS) -> float:
     """Return the shortest time that the work takes, its end on the device included."""
     wait_for_devices()
     times = []
-    for _ in range(TRIALS):
+    for _ in range(trials):
         begun_ns = time.perf_counter_ns()
         work()
         wait_for_devices()
