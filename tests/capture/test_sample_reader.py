@@ -36,3 +36,45 @@ def test_both_passes_get_their_part_of_the_time(
     found = read_sample(dataset, request)
     assert [len(each) for each in found.passes] == passes
     assert all(found.ended) == (passes == [100, 100])
+
+
+def read(tmp_path: Path, *parts: object) -> tuple[str, dict[str, int]]:
+    request = SampleRequest("train.py", [], False, {}, 0, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
+    found = read_sample([tuple(map(np.asarray, parts))], request)
+    return found.passes[0][0], found.rows[0]
+
+
+def texts(*values: bytes) -> object:
+    return np.array(values, dtype=object)
+
+
+ELEMENTS = (
+    [np.arange(6, dtype=np.int32).reshape(2, 3), np.array([0, 1])],
+    [np.arange(6, dtype=np.int32).reshape(2, 3), np.array([1, 0])],
+    [np.arange(6, dtype=np.int64).reshape(2, 3), np.array([0, 1])],
+    [np.arange(6, dtype=np.int32).reshape(2, 3, 1), np.array([0, 1])],
+    [np.arange(6, dtype=np.float16).reshape(2, 3), np.array([True, False])],
+    [texts(b"a\0", b"b"), np.array([0, 1])],
+    [texts(b"a", b"\0b"), np.array([0, 1])],
+    [texts(b"", b"b"), np.array([0, 1])],
+    [texts(b"\0", b"b"), np.array([0, 1])],
+    [np.zeros([0, 3], np.int32), np.zeros([0])],
+    [np.zeros([0, 4], np.int32), np.zeros([0])],
+    [np.float32(1.0), np.array([0, 1])],
+    [np.float32(2.0), np.array([0, 1])],
+)
+
+
+def test_elements_that_differ_in_anything_have_digests_of_their_own(tmp_path: Path) -> None:
+    found = [read(tmp_path, *parts)[0] for parts in ELEMENTS]
+    assert len(set(found)) == len(ELEMENTS)
+    assert found == [read(tmp_path, *parts)[0] for parts in ELEMENTS]
+
+
+def test_the_examples_of_a_batch_are_the_same_in_any_order_but_not_with_the_labels_of_others(tmp_path: Path) -> None:
+    images, labels = np.arange(8.0).reshape(2, 4), texts(b"cat", b"dog")
+    whole, examples = read(tmp_path, images, labels)
+    turned, same = read(tmp_path, images[::-1], labels[::-1])  # type: ignore[index]
+    assert examples == same
+    assert whole != turned
+    assert read(tmp_path, images, labels[::-1])[1] != examples  # type: ignore[index]

@@ -67,6 +67,15 @@ def test_proofs_end_where_their_time_is_up_and_something_is_proved(most: int, pr
     assert found.left == (LeftAlone(CACHE, proving.NO_TIME if most == 2 else "Compared."),)
 
 
+@pytest.mark.parametrize("is_good", [True, False])
+def test_what_draws_is_proved_beside_what_does_not_at_once_else_after_it(*, is_good: bool) -> None:
+    prover = Prover(() if is_good else ("num_parallel_calls", "prefetch"))
+    found = prove(prover, PARALLEL, PREFETCH, map={"stateful": ("RandomUniform",)})
+    assert found.changes == ((PREFETCH, PARALLEL) if is_good else (PREFETCH,))
+    ways = [how["draws"] for how in prover.asked]
+    assert ways == [Draws.IN_ORDER, *([] if is_good else [Draws.AS_THEY_COME, Draws.IN_ORDER])]
+
+
 def test_one_iterator_is_proved_last_beside_what_was_proved_in_passes() -> None:
     prover = Prover()
     found = prove(prover, ONE, CACHE, PREFETCH)

@@ -26,7 +26,7 @@ from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script import script_search
 from pipeline_lab.tuning.script.fixing import Fix, Wishes
 from pipeline_lab.tuning.script.script_result import ScriptTuning
-from pipeline_lab.tuning.script.script_search import ScriptSearch, combine
+from pipeline_lab.tuning.script.script_search import ScriptSearch, are_proofs_over, combine
 from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.tuning.trials import TrialLedger, TrialLine, Trials
 from tests.support.races import PlantedArm, fill_race
@@ -119,6 +119,16 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
 
 def options_of(folder: Path, **wanted: object) -> ScriptTuneOptions:
     return read_script_tune({"script": "train.py", "folder": str(folder), "budget_s": 600.0, **wanted})
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "race_s", "over"),
+    [(49, 40, False), (51, 40, True), (61, 40, False), (51, 60, False), (99, 60, False), (101, 60, True)],
+)
+def test_proofs_leave_half_of_the_budget_to_a_race_as_long_as_there_is_time_for_one(
+    spent_s: float, race_s: float, *, over: bool
+) -> None:
+    assert are_proofs_over(spent_s, 100, race_s) is over
 
 
 def test_all_proved_changes_race_first_then_fewer_of_them() -> None:

@@ -149,14 +149,16 @@ def prove_changes(proving: Proving, changes: Sequence[Change], beaten: Sequence[
 def _attempts(
     recipe: Recipe, changes: Sequence[Change], beaten: Sequence[tuple[Change, Change]], kept: Sequence[Change]
 ) -> Iterator[tuple[Change, ...]]:
-    """Yield what to prove beside what is kept by then.
+    """Yield what to prove beside what is kept by then: all at once, which takes the least time, else in parts.
 
-    What draws comes after what does not, because it is compared with fixed draws. One iterator for all epochs comes last: beside it
-    passes can't be told apart, so that what a cache keeps would not show.
+    What draws then comes after what does not, because it is compared with fixed draws. One iterator for all epochs comes last: beside
+    it passes can't be told apart, so that what a cache keeps would not show.
     """
     joining = [each for each in changes if each.joins_epochs]
     drawing = [each for each in changes if draws(recipe, each) and each not in joining]
     steady = [each for each in changes if each not in (*joining, *drawing)]
+    if steady and drawing:
+        yield (*steady, *drawing)
     for group in (steady, drawing):
         if len(group) > 1:
             yield tuple(group)

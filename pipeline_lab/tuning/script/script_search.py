@@ -5,6 +5,7 @@ written, inside whose training they take turns; what decides is the same as for 
 """
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -125,6 +126,7 @@ class ScriptSearch:
             SearchStoppedError: It was asked to stop.
         """
         recorded = self._record()
+        self._contest.budget.costs = _first_costs(recorded)
         begun_s = time.monotonic()
         found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))
         self._trials.spend(time.monotonic() - begun_s)
@@ -170,13 +172,14 @@ class ScriptSearch:
             self._diagnosis = Unavailable(str(error))
         if not self._contest.history.steps:
             self._contest.history.add(_profiled(recorded, self._diagnosis))
-        begun_s, spent_s, budget_s = time.monotonic(), self._trials.spent_s, self._options.budget_s
-        effort = Effort(
-            HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s)),
-            self._check_stop,
-            lambda: not wishes.changes and spent_s + time.monotonic() - begun_s > PROVED_SHARE * budget_s,
-        )
-        return find_fix(recorded, self._script, wishes, self._diagnosis, effort)
+        begun_s, budget_s = time.monotonic() - self._trials.spent_s, self._options.budget_s
+
+        def is_spent() -> bool:
+            race_s = self._contest.budget.race_s(2) if self._options.races else math.inf
+            return not wishes.changes and are_proofs_over(time.monotonic() - begun_s, budget_s, race_s)
+
+        how_far = HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s))
+        return find_fix(recorded, self._script, wishes, self._diagnosis, Effort(how_far, self._check_stop, is_spent))
 
     def _check_stop(self) -> None:
         if self._trials.should_stop():
@@ -193,7 +196,6 @@ class ScriptSearch:
         arms = combine(raceable, run, 1 if self._options.changes else most)
         if not arms or not self._options.races:
             return []
-        contest.budget.costs = contest.budget.costs if contest.budget.costs.once_s else _first_costs(recorded)
         fitting = max(0, contest.budget.most_arms - 1)
         if fitting < len(arms):
             arms = [arms[0]] if fitting < 2 else arms[:fitting]
@@ -265,6 +267,11 @@ class ScriptSearch:
         )
         document = {**to_json(found, Path(self._options.folder)), "run": name_of(recorded.path), "is_sure": is_sure}
         write_whole(self._folder.fix, json.dumps(document, ensure_ascii=False))
+
+
+def are_proofs_over(spent_s: float, budget_s: float, race_s: float) -> bool:
+    """Say whether proofs have to end: half of the budget is left to a race, as long as there is time for one."""
+    return spent_s > (PROVED_SHARE if budget_s - spent_s >= race_s else 1.0) * budget_s
 
 
 def combine(changes: Sequence[Change], run: ScriptRun | None, most: int) -> list[ScriptArm]:
