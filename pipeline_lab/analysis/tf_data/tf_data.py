@@ -287,8 +287,13 @@ class TfData:
 
     @property
     def pool_busy_share(self) -> float | None:
-        """How busy the pipeline's threads were: 1 if all of them worked all the time; None if it is not known."""
+        """How busy the pipeline's threads were: 1 if all of them worked all the time; None if it is not known.
+
+        It isn't where more were busy at a time than the pipeline has: those of other pipelines cannot be told apart.
+        """
         if self.pool_busy_ns is None or not self.threadpool_size or not self.observed_ns:
+            return None
+        if tables.floats(self.pool, "busy_threads").max() > self.threadpool_size:
             return None
         return self.pool_busy_ns / (self.threadpool_size * self.observed_ns)
 

@@ -1,5 +1,6 @@
 """The stages of the pipeline that ran, and the numbers of each."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,15 @@ def test_buffers_over_time_and_busy_threads() -> None:
     assert tables.ints(pipeline.history, "start_ns").tolist() == [0, 20_000, 40_000]
     assert pipeline.pool_busy_ns == 25_000
     assert stage(pipeline, "Prefetch").empty_share == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("size", "share"), [(4, 0.4), (2, 0.8), (1, None), (None, None)])
+def test_how_busy_threads_are_is_unknown_where_more_work_at_once_than_the_pipeline_has(
+    size: int | None, share: float | None
+) -> None:
+    pool = line(POOL, (PROCESS, 0, 80)), line("tf_data_private_threadpool/2", (PROCESS, 0, 80))
+    pipeline = replace(analyzed(line("python", call("Map", 0, 100)), *pool), threadpool_size=size, observed_ns=100_000)
+    assert pipeline.pool_busy_share == (None if share is None else pytest.approx(share))
 
 
 def test_two_traces_add_up() -> None:
