@@ -120,7 +120,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     calibration = results.calibration
     beside_ns = _beside_ns(results)
     waits = _waiting_share(results, is_calibrated=beside_ns is not None)
-    ceiling_ns = step_ns * (1.0 - waits) - (beside_ns or 0.0)
+    ceiling_ns = max(step_ns * (1.0 - waits) - (beside_ns or 0.0), least_step_ns(results))
     work_ns = sum(stage.work_ns for stage in stages)
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
@@ -130,7 +130,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         recipe=recipe,
         stages=stages,
         step_ns=step_ns,
-        ceiling_ns=max(1.0, ceiling_ns),
+        ceiling_ns=ceiling_ns,
         cores=cores,
         pool_threads=pool_threads,
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
@@ -221,6 +221,14 @@ def _beside_ns(results: Diagnosis) -> float | None:
     typical, python = unprofiled_steps(job), _between_ns(results, job.median_ns)
     between_ns = max(typical.between_ns, 0.0 if python is None else ITS_PYTHON * python[0])
     return max(0.0, typical.step_ns - typical.waited_ns - between_ns - calibration.device_only_ns)
+
+
+def least_step_ns(results: Diagnosis) -> float:
+    """Return what a step takes at least, ns: alone, where a device works on it while the host waits for the next batch already."""
+    calibration, breakdown = results.calibration, results.step_breakdown
+    if isinstance(calibration, Unavailable) or isinstance(breakdown, Unavailable) or not breakdown.device_compute_ns:
+        return 1.0
+    return max(1.0, calibration.device_only_ns)
 
 
 def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:

@@ -1,16 +1,18 @@
 """What a watched run tells of its script, read from its folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline_lab.advice.advising import analyze_path
 from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
-from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_run import ScriptRun, least_step_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.runs.store import RunStore
 from tests.support.measured_run import make_measured_run, make_watched_run
+from tests.support.results import MS, diagnosis
 
 
 def test_stages_steps_and_processor_of_a_watched_run(tmp_path: Path):
@@ -35,3 +37,13 @@ def test_a_run_without_a_recipe_says_what_to_do(tmp_path: Path):
     why = recipe_of(make_measured_run(RunStore(tmp_path)))
     assert isinstance(why, Unavailable)
     assert "pipeline-lab watch" in why.reason
+
+
+def test_a_step_on_a_device_takes_at_least_what_it_takes_alone_because_the_host_waits_beside_it():
+    on_device = diagnosis()
+    assert least_step_ns(on_device) == 16.0 * MS
+    assert least_step_ns(replace(on_device, step_breakdown=Unavailable("No window."))) == 1.0
+    assert least_step_ns(replace(on_device, calibration=Unavailable("Not timed."))) == 1.0
+    breakdown = on_device.step_breakdown
+    assert not isinstance(breakdown, Unavailable)
+    assert least_step_ns(replace(on_device, step_breakdown=replace(breakdown, device_compute_ns=0))) == 1.0
