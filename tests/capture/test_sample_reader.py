@@ -40,7 +40,7 @@ def test_both_passes_get_their_part_of_the_time(
 
 def read(tmp_path: Path, *parts: object) -> tuple[str, dict[str, int]]:
     request = SampleRequest("train.py", [], False, {}, 0, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
-    found = read_sample([tuple(map(np.asarray, parts))], request)
+    found = read_sample([parts], request)
     return found.passes[0][0], found.rows[0]
 
 
@@ -62,6 +62,9 @@ ELEMENTS = (
     [np.zeros([0, 4], np.int32), np.zeros([0])],
     [np.float32(1.0), np.array([0, 1])],
     [np.float32(2.0), np.array([0, 1])],
+    [b"", np.float32(2.0)],
+    [b"\0", np.float32(2.0)],
+    [b"\0\0", np.float32(2.0)],
 )
 
 
@@ -78,3 +81,12 @@ def test_the_examples_of_a_batch_are_the_same_in_any_order_but_not_with_the_labe
     assert examples == same
     assert whole != turned
     assert read(tmp_path, images, labels[::-1])[1] != examples  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [(b"four", 4), (texts(b"a", b"", b"three"), 6), (np.zeros([2, 3], np.float16), 12), (np.int64(1), 8)],
+)
+def test_an_element_takes_the_bytes_of_its_texts_and_numbers(tmp_path: Path, value: object, size: int) -> None:
+    request = SampleRequest("train.py", [], False, {}, 0, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
+    assert read_sample([(value,), (value,)], request).first_bytes == 2 * size

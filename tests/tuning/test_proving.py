@@ -76,6 +76,13 @@ def test_what_draws_is_proved_beside_what_does_not_at_once_else_after_it(*, is_g
     assert ways == [Draws.IN_ORDER, *([] if is_good else [Draws.AS_THEY_COME, Draws.IN_ORDER])]
 
 
+def test_what_may_change_the_order_is_proved_before_draws_are_fixed_because_these_fix_the_order() -> None:
+    prover = Prover()
+    reorders = replace(PREFETCH, effect=Effect.ORDER)
+    assert prove(prover, PARALLEL, reorders, map={"stateful": ("RandomUniform",)}).changes == (reorders, PARALLEL)
+    assert [how["draws"] for how in prover.asked] == [Draws.AS_THEY_COME, Draws.IN_ORDER]
+
+
 def test_one_iterator_is_proved_last_beside_what_was_proved_in_passes() -> None:
     prover = Prover()
     found = prove(prover, ONE, CACHE, PREFETCH)

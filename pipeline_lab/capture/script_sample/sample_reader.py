@@ -109,7 +109,7 @@ def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int]
             digests.append(whole)
             examples.update(of_examples)
             if number == 0:
-                sizes.append(sum(part.nbytes for part in parts))
+                sizes.append(sum(map(_length, parts)))
             values.keep(number, len(digests) - 1, parts)
             if len(digests) >= request.elements or (time.monotonic() > until_s and len(digests) >= FAR_ENOUGH):
                 has_ended = False
@@ -187,25 +187,29 @@ def _arrays(element: Any) -> Iterator[Any]:
     import tensorflow as tf
 
     for part in tf.nest.flatten(element, expand_composites=True):
-        yield part.numpy() if hasattr(part, "numpy") else np.asarray(part)
+        value = part.numpy() if hasattr(part, "numpy") else part
+        yield np.asarray(
+            value, dtype=object if isinstance(value, bytes | str) else None
+        )  # else NumPy cuts zeros off a text
 
 
-def _digests(parts: list[Any]) -> tuple[str, list[str]]:
+def _digests(arrays: list[Any]) -> tuple[str, list[str]]:
     """Return a digest of an element, and one for each example of a batch; what is no batch is one example itself."""
-    arrays = [np.asarray(part) for part in parts]
+    kinds = [f"{array.dtype}{array.shape}".encode() for array in arrays]
     lengths = {array.shape[0] if array.ndim else None for array in arrays}
     if len(lengths) != 1 or None in lengths:
-        whole = _digest(arrays)
+        whole = _digest(kinds, arrays)
         return whole, [whole]
-    examples = [_digest([array[index : index + 1] for array in arrays]) for index in range(next(iter(lengths)) or 0)]
-    described = [f"{array.dtype}{array.shape}" for array in arrays]
-    return _shortened(hashlib.sha256("".join([*described, *examples]).encode())), examples
+    of_each = [f"{array.dtype}{array.shape[1:]}".encode() for array in arrays]
+    count = next(iter(lengths)) or 0
+    examples = [_digest(of_each, [array[index : index + 1] for array in arrays]) for index in range(count)]
+    return _shortened(hashlib.sha256(b"".join([*kinds, "".join(examples).encode()]))), examples
 
 
-def _digest(arrays: list[Any]) -> str:
+def _digest(kinds: list[bytes], arrays: list[Any]) -> str:
     digest = hashlib.sha256()  # of which processors know how to do it: twice as fast as others
-    for array in arrays:
-        digest.update(f"{array.dtype}{array.shape}".encode())
+    for kind, array in zip(kinds, arrays, strict=True):
+        digest.update(kind)
         digest.update(_bytes_of(array))
     return _shortened(digest)
 
@@ -213,8 +217,17 @@ def _digest(arrays: list[Any]) -> str:
 def _bytes_of(array: Any) -> Any:
     """Return what an array holds, without a copy where it lies in a row."""
     if array.dtype.hasobject:
-        return b"".join(len(text).to_bytes(8, "little") + text for text in map(bytes, array.ravel().tolist()))
+        return b"".join(len(text).to_bytes(8, "little") + text for text in _texts(array))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _length(array: Any) -> int:
+    """Return the bytes of what an array holds."""
+    return sum(map(len, _texts(array))) if array.dtype.hasobject else int(array.nbytes)
+
+
+def _texts(array: Any) -> Iterator[bytes]:
+    return (each if isinstance(each, bytes) else str(each).encode() for each in array.ravel().tolist())
 
 
 def _shortened(digest: Any) -> str:
@@ -266,7 +279,7 @@ def _size(dataset: Any) -> tuple[float | None, int | None]:
             fixed += count * spec.dtype.size
         else:
             return float(fixed), _count(dataset)
-        taken = [sum(len(_bytes_of(part)) for part in _arrays(each)) for each in dataset.take(MEASURED)]
+        taken = [sum(map(_length, _arrays(each))) for each in dataset.take(MEASURED)]
         return (sum(taken) / len(taken) if taken else None), _count(dataset)
     return None, None
 

@@ -151,13 +151,14 @@ def _attempts(
 ) -> Iterator[tuple[Change, ...]]:
     """Yield what to prove beside what is kept by then: all at once, which takes the least time, else in parts.
 
-    What draws then comes after what does not, because it is compared with fixed draws. One iterator for all epochs comes last: beside
-    it passes can't be told apart, so that what a cache keeps would not show.
+    What draws then comes after what does not, because it is compared with fixed draws. These also fix the order, so that what may
+    change it is proved without them first. One iterator for all epochs comes last: beside it passes can't be told apart, so that what
+    a cache keeps would not show.
     """
     joining = [each for each in changes if each.joins_epochs]
     drawing = [each for each in changes if draws(recipe, each) and each not in joining]
     steady = [each for each in changes if each not in (*joining, *drawing)]
-    if steady and drawing:
+    if steady and drawing and not any(each.effect is Effect.ORDER for each in steady):
         yield (*steady, *drawing)
     for group in (steady, drawing):
         if len(group) > 1:

@@ -225,21 +225,25 @@ class ScriptSearch:
         unraced = [each for each in found.changes if each.is_of_training]
         if not isinstance(gain, Unavailable) and ended.winner == START and _found_nothing(ended):
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
-            others = _beside(found, arm, "It was not in what raced best.")
-            if unraced:
-                alone = self._find(recorded, Wishes(tuple(each.request for each in unraced), self._options.may_reorder))
-                return replace(alone, left=(*found.left, *useless, *others, *alone.left), gain=OF_TRAINING)
-            note = f"Nothing is proposed. {of_changed(gain.sentence, gain.name)}"
-            return replace(found, changes=(), edited=None, left=(*found.left, *useless, *others), gain=gain, note=note)
+            left = (*found.left, *useless, *_beside(found, arm, "It was not in what raced best."))
+            said = of_changed(gain.sentence, gain.name)
+            alone = self._prove_again(recorded, unraced) if unraced else None
+            if alone is not None and alone.changes:
+                return replace(alone, left=(*left, *alone.left), gain=OF_TRAINING, note=said)
+            left = left if alone is None else (*left, *alone.left)
+            return replace(found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {said}")
         if len(arm.changes) + len(unraced) < len(found.changes):
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]
-            asked = Wishes(tuple(each.request for each in chosen), self._options.may_reorder)
-            proved = self._find(recorded, asked)
+            proved = self._prove_again(recorded, chosen)
             others = [replace(each, reason=self._why_not(each.change)) for each in _beside(found, arm, "")]
             found = replace(proved, left=(*found.left, *proved.left, *others))
         is_decided = not isinstance(gain, Unavailable) and gain.standing.outcome is Outcome.FASTER
         note = found.note or ("" if is_decided else f"Whether it helps is not decided. {ended.sentence}")
         return replace(found, gain=gain, note=note)
+
+    def _prove_again(self, recorded: RunFolder, chosen: Sequence[Change]) -> Fix:
+        """Prove what is left of the changes as it is proposed."""
+        return self._find(recorded, Wishes(tuple(each.request for each in chosen), self._options.may_reorder))
 
     def _why_not(self, change: Change) -> str:
         """Say why a change is not among those that raced best: nobody knows of one whose arms all had too few rounds."""

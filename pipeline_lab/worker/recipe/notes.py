@@ -168,9 +168,9 @@ class UseFacts:
     reads_state: bool = False
 
     def beside(self, other: "UseFacts") -> "UseFacts":
-        """Return what holds for both of two datasets."""
+        """Return the facts of a later dataset that is read at the same line, but for what no dataset there may lack."""
         length = None if self.length is None else other.length
-        return UseFacts(self.pool_threads, length, self.reads_state or other.reads_state)
+        return UseFacts(other.pool_threads, length, self.reads_state or other.reads_state)
 
 
 @dataclass
