@@ -22,7 +22,7 @@ from pipeline_lab.worker.note.failures import first_line
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 SIDE = 4096
-"""Of the matrices that are multiplied: large enough that a product takes any GPU several times as long as its launch takes."""
+"""Rows of the matrices that are multiplied: a product takes any GPU several times as long as its launch."""
 STEP_MS, PYTHON_MS, STEPS = 20.0, 10.0, 10
 COPIED_BYTES = 64_000_000
 TRIALS, TRIALS_MS = 3, 100.0
@@ -224,4 +224,4 @@ if __name__ == "__main__":
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
         if answer["name"] == "profile" and not tf.config.list_physical_devices("GPU"):
-            break  # the rest would take a processor minutes
+            break  # the rest measures GPUs, and would take a CPU minutes

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def read(tmp_path: Path, *parts: object) -> tuple[str, dict[str, int]]:
     return found.passes[0][0], found.rows[0]
 
 
-def texts(*values: bytes) -> object:
+def texts(*values: bytes) -> Any:
     return np.array(values, dtype=object)
 
 
@@ -77,10 +78,10 @@ def test_elements_that_differ_in_anything_have_digests_of_their_own(tmp_path: Pa
 def test_the_examples_of_a_batch_are_the_same_in_any_order_but_not_with_the_labels_of_others(tmp_path: Path) -> None:
     images, labels = np.arange(8.0).reshape(2, 4), texts(b"cat", b"dog")
     whole, examples = read(tmp_path, images, labels)
-    turned, same = read(tmp_path, images[::-1], labels[::-1])  # type: ignore[index]
+    turned, same = read(tmp_path, images[::-1], labels[::-1])
     assert examples == same
     assert whole != turned
-    assert read(tmp_path, images, labels[::-1])[1] != examples  # type: ignore[index]
+    assert read(tmp_path, images, labels[::-1])[1] != examples
 
 
 @pytest.mark.parametrize(

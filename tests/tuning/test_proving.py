@@ -35,11 +35,11 @@ class Prover:
 
     Attributes:
         refuses: Proves nothing whose text holds all of these.
-        repeatable: So drawn, the script gives the same twice.
+        repeatable: So drawn, the script gives the same twice; None if it never does.
     """
 
     refuses: tuple[str, ...] = ()
-    repeatable: Draws = Draws.AS_THEY_COME
+    repeatable: Draws | None = Draws.AS_THEY_COME
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def is_repeatable(self, how: Draws) -> bool:
@@ -132,8 +132,6 @@ def test_workers_run_python_at_once() -> None:
 
 
 def test_a_script_that_never_repeats_itself_leaves_everything_alone() -> None:
-    prover = Prover()
-    prover.is_repeatable = lambda _: False  # type: ignore[method-assign]
-    found = prove(prover, PARALLEL, beaten=[(CACHE, PARALLEL)])
+    found = prove(Prover(repeatable=None), PARALLEL, beaten=[(CACHE, PARALLEL)])
     assert found.left == (LeftAlone(PARALLEL, proving.NOT_REPEATABLE), LeftAlone(CACHE, proving.NOT_REPEATABLE))
     assert replace(found, left=()) == Proved(note=f"Nothing is proposed. {proving.NOT_REPEATABLE}")

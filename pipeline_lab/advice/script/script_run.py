@@ -224,7 +224,7 @@ def _beside_ns(results: Diagnosis) -> float | None:
 
 
 def least_step_ns(results: Diagnosis) -> float:
-    """Return what a step takes at least, ns: alone, where a device works on it while the host waits for the next batch already."""
+    """Return the shortest that a step can be, ns: what it takes alone, if a device works on it while the host waits for its next batch."""
     calibration, breakdown = results.calibration, results.step_breakdown
     if isinstance(calibration, Unavailable) or isinstance(breakdown, Unavailable) or not breakdown.device_compute_ns:
         return 1.0

@@ -130,7 +130,7 @@ class PythonCalls:
         return create
 
     def _seeded(self, function: Callable[..., Any], leaves_out: int = 0) -> Callable[..., Any]:
-        """Return a function that waits, and draws from generators of its own; the first arguments may be left out of their seed."""
+        """Return a function that waits, or draws from generators of its own; the first arguments may be left out of their seed."""
 
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
@@ -139,15 +139,11 @@ class PythonCalls:
             own = self._own
             before = own.is_inside, own.python, own.numpy
             own.is_inside = True
-            if not self._draws_anew:
-                try:
-                    return function(*arguments, **options)
-                finally:
-                    own.is_inside = before[0]
-            given = [*arguments[leaves_out:], *options.values()]
-            self.refusal = self.refusal or ("" if given else UNTOLD)
-            seed = _seed(given, self.number)
-            own.python, own.numpy = random.Random(seed), np.random.RandomState(seed)  # noqa: S311 (as the script draws)
+            if self._draws_anew:
+                given = [*arguments[leaves_out:], *options.values()]
+                self.refusal = self.refusal or ("" if given else UNTOLD)
+                seed = _seed(given, self.number)
+                own.python, own.numpy = random.Random(seed), np.random.RandomState(seed)  # noqa: S311 (as the script draws)
             try:
                 return function(*arguments, **options)
             finally:

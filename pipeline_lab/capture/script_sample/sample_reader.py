@@ -188,9 +188,8 @@ def _arrays(element: Any) -> Iterator[Any]:
 
     for part in tf.nest.flatten(element, expand_composites=True):
         value = part.numpy() if hasattr(part, "numpy") else part
-        yield np.asarray(
-            value, dtype=object if isinstance(value, bytes | str) else None
-        )  # else NumPy cuts zeros off a text
+        is_text = isinstance(value, bytes | str)  # of which NumPy would drop zeros at the end
+        yield np.asarray(value, dtype=object if is_text else None)
 
 
 def _digests(arrays: list[Any]) -> tuple[str, list[str]]:
@@ -207,7 +206,7 @@ def _digests(arrays: list[Any]) -> tuple[str, list[str]]:
 
 
 def _digest(kinds: list[bytes], arrays: list[Any]) -> str:
-    digest = hashlib.sha256()  # of which processors know how to do it: twice as fast as others
+    digest = hashlib.sha256()  # most processors compute it in hardware, twice as fast as BLAKE2
     for kind, array in zip(kinds, arrays, strict=True):
         digest.update(kind)
         digest.update(_bytes_of(array))
@@ -242,9 +241,9 @@ class _Values:
         self._kept: dict[str, Any] = {}
 
     def keep(self, number: int, index: int, parts: list[Any]) -> None:
-        self._bytes[number] += sum(np.asarray(part).nbytes for part in parts)
-        if self._bytes[number] <= KEPT_BYTES // PASSES and not any(np.asarray(part).dtype.hasobject for part in parts):
-            self._kept |= {f"{number}-{index}-{at}": np.asarray(part) for at, part in enumerate(parts)}
+        self._bytes[number] += sum(part.nbytes for part in parts)
+        if self._bytes[number] <= KEPT_BYTES // PASSES and not any(part.dtype.hasobject for part in parts):
+            self._kept |= {f"{number}-{index}-{at}": part for at, part in enumerate(parts)}
 
     def write(self) -> None:
         np.savez(self._path, **self._kept)

@@ -227,10 +227,11 @@ class ScriptSearch:
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             left = (*found.left, *useless, *_beside(found, arm, "It was not in what raced best."))
             said = of_changed(gain.sentence, gain.name)
-            alone = self._prove_again(recorded, unraced) if unraced else None
-            if alone is not None and alone.changes:
-                return replace(alone, left=(*left, *alone.left), gain=OF_TRAINING, note=said)
-            left = left if alone is None else (*left, *alone.left)
+            if unraced:
+                alone = self._prove_again(recorded, unraced)
+                left = (*left, *alone.left)
+                if alone.changes:
+                    return replace(alone, left=left, gain=OF_TRAINING, note=said)
             return replace(found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {said}")
         if len(arm.changes) + len(unraced) < len(found.changes):
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]

@@ -168,7 +168,7 @@ class UseFacts:
     reads_state: bool = False
 
     def beside(self, other: "UseFacts") -> "UseFacts":
-        """Return the facts of a later dataset that is read at the same line, but for what no dataset there may lack."""
+        """Return the facts of a later dataset at the same line; its length is known only if all lengths there are, and any may read state."""
         length = None if self.length is None else other.length
         return UseFacts(other.pool_threads, length, self.reads_state or other.reads_state)
 
