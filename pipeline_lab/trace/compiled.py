@@ -8,10 +8,13 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import re
 import threading
 import weakref
+from array import array
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property, update_wrapper
+from itertools import count
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args
@@ -66,7 +69,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 AnyArray = NDArray[Any]
 Entry = Callable[..., int]
 Shape = tuple[Any, ...] | str
-"""Of an argument: ``-`` for a number, ``d2`` and the like for an array's kind of numbers and dimensions, or those of a tuple."""
+"""Of an argument: ``-`` for a number, the kind of an array's numbers once for each dimension, as ``dd``, or those of a tuple."""
 
 
 _SCRATCH = (ctypes.c_int64 * 2)()
@@ -83,7 +86,7 @@ class CompiledFunction(Generic[P, R]):
         returned = function.__annotations__["return"]
         self.results = () if returned is None else get_args(returned) or (returned,)
         self.is_tuple = bool(get_args(returned))
-        self._room = ctypes.c_int64 * len(self.results)
+        self._room = [0] * len(self.results)
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -95,12 +98,13 @@ class CompiledFunction(Generic[P, R]):
             entry = self._entries.get(kinds) or self._find(kinds)
         except (AttributeError, ImportError):  # another version of Numba, whose inside differs
             return cast(R, self.plain(*arguments))
-        out = self._room()
-        if entry(_NOWHERE, _NOWHERE, *numbers, ctypes.addressof(out)):
+        taken = array("q", self._room + numbers)
+        place = taken.buffer_info()[0]
+        if entry(_NOWHERE, _NOWHERE, place, place):  # a call takes as long as an argument more than these
             raise RuntimeError(f"{self.function.__name__} raised an error")
         if not self.results:
             return cast(R, None)
-        values = [bool(value) if kind is bool else value for kind, value in zip(self.results, out, strict=True)]
+        values = [bool(value) if kind is bool else value for kind, value in zip(self.results, taken, strict=False)]
         return cast(R, tuple(values) if self.is_tuple else values[0])
 
     @cached_property
@@ -127,7 +131,7 @@ class CompiledFunction(Generic[P, R]):
             if code is None:
                 code = _compile(self, kinds)
                 _write(path, code)
-            self._entries[kinds] = _link(code, len(list(_flat(kinds))))
+            self._entries[kinds] = _link(code)
             return self._entries[kinds]
 
     @cached_property
@@ -150,12 +154,13 @@ class CompiledFunction(Generic[P, R]):
 def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape:
     """Append the numbers that stand for an argument, and return its kind; of scattered arrays a copy is read."""
     if isinstance(argument, np.ndarray):
-        if not (argument.flags.c_contiguous and argument.dtype.isnative):
-            argument = np.ascontiguousarray(argument, argument.dtype.newbyteorder("="))
+        kind = argument.dtype
+        if not (argument.flags.c_contiguous and kind.isnative):
+            argument = np.ascontiguousarray(argument, kind.newbyteorder("="))
             copies.append(argument)
         numbers.append(_address(argument))
-        numbers.extend(argument.shape)
-        return f"{argument.dtype.char}{argument.ndim}"
+        numbers += argument.shape
+        return cast(str, kind.char) * argument.ndim
     if isinstance(argument, tuple):
         return tuple([_flatten(part, numbers, copies) for part in argument])
     numbers.append(int(argument))
@@ -179,40 +184,26 @@ _read_only: tuple[Callable[[], AnyArray | None], int] = (lambda: None, 0)
 _NUMBER = "-"
 
 
-def _flat(kinds: Shape) -> Iterator[str]:
-    """Yield the kinds of the numbers that stand for arguments: of an array where it lies, then its lengths."""
-    for kind in kinds:
-        if isinstance(kind, tuple):
-            yield from _flat(kind)
-        elif kind == _NUMBER:
-            yield kind
-        else:
-            yield kind[0]
-            yield from _NUMBER * int(kind[1:])
-
-
 def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -> bytes:
-    """Return the machine code of a function that takes numbers alone: where arrays lie, lengths, where to write results."""
+    """Return the machine code of a function that takes where numbers lie: room for its results, then what stands for its arguments."""
     import numba
     from llvmlite import binding
     from numba.core import compiler, registry
     from numba.core.compiler_lock import global_compiler_lock
 
-    flat = list(_flat(kinds))
-    names = iter([f"a{number}" for number in range(len(flat))])
+    places = count(len(function.results))
     results = [f"result[{number}]" for number in range(len(function.results))] if function.is_tuple else ["result"]
-    body = [f"result = function({', '.join([_written(kind, names) for kind in kinds])})"]
-    body += [f"out[{number}] = {result}" for number, result in enumerate(results) if function.results]
-    head = f"def entry({', '.join([f'a{number}' for number in range(len(flat))])}, out):"
+    body = [f"result = function({', '.join([_written(kind, places) for kind in kinds])})"]
+    body += [f"numbers[{number}] = {result}" for number, result in enumerate(results) if function.results]
     scope: dict[str, Any] = {"function": function.dispatcher, "carray": numba.carray}
-    exec("\n    ".join([head, *body]), scope)  # noqa: S102 (all of it is written here)
-    places = {kind: numba.types.CPointer(numba.from_dtype(np.dtype(kind))) for kind in {*flat, "q"} - {_NUMBER}}
+    scope |= {f"kind{code}": np.dtype(chr(int(code))) for code in re.findall(r"\bkind(\d+)", body[0])}
+    exec("\n    ".join(["def entry(numbers, pointers):", *body]), scope)  # noqa: S102 (all of it is written here)
     flags = compiler.Flags()
     flags.nrt = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     typing, target = registry.cpu_target.typing_context, registry.cpu_target.target_context
     typing.refresh()
     target.refresh()
-    taken = (*[places.get(kind, numba.int64) for kind in flat], places["q"])
+    taken = (numba.types.CPointer(numba.int64), numba.types.CPointer(numba.types.voidptr))
     with global_compiler_lock, _without_machine_code():
         made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
         made.library._ensure_finalized()  # takes in what it calls
@@ -253,14 +244,14 @@ def _without_machine_code() -> Iterator[None]:
             setattr(owner, name, function)
 
 
-def _written(kind: Shape, names: Iterator[str]) -> str:
-    """Write an argument of the function in terms of the numbers that stand for it."""
+def _written(kind: Shape, places: Iterator[int]) -> str:
+    """Write an argument of the function in terms of the numbers that stand for it: of an array where it lies, then its lengths."""
     if isinstance(kind, tuple):
-        return f"({', '.join([_written(part, names) for part in kind])},)"
+        return f"({', '.join([_written(part, places) for part in kind])},)"
     if kind == _NUMBER:
-        return next(names)
-    place, lengths = next(names), [next(names) for _ in range(int(kind[1:]))]
-    return f"carray({place}, ({', '.join(lengths)},))"
+        return f"numbers[{next(places)}]"
+    pointer, lengths = next(places), [f"numbers[{next(places)}]" for _ in kind]
+    return f"carray(pointers[{pointer}], ({', '.join(lengths)},), kind{ord(kind[0])})"
 
 
 _ENTRY = "pipeline_lab_entry"
@@ -268,8 +259,8 @@ _linked: list[Any] = []
 """What LLVM made of machine code, kept while the process lasts."""
 
 
-def _link(code: bytes, numbers: int) -> Entry:
-    """Return machine code as a function of as many numbers, and of where its results go; it holds no GIL."""
+def _link(code: bytes) -> Entry:
+    """Return machine code as a function of where its numbers lie, once as numbers and once as pointers; it holds no GIL."""
     from llvmlite import binding
 
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
@@ -277,7 +268,7 @@ def _link(code: bytes, numbers: int) -> Entry:
     engine.finalize_object()
     _linked.append(engine)
     address = engine.get_function_address(_ENTRY)
-    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * (numbers + 3))(address)
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)(address)
 
 
 def _machine() -> Any:

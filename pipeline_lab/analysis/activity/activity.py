@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
 from pipeline_lab.analysis.activity.event_names import Kind
-from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
+from pipeline_lab.analysis.activity.intervals import (
+    EMPTY,
+    IntArray,
+    as_intervals,
+    intersect,
+    subtract,
+    union,
+    union_by,
+    union_of,
+)
 from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
 from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
 from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
@@ -137,7 +146,7 @@ class Activity:
         """When the job was in each step, as marked; else from a request for input, or a call of the step, to the next, shape (n, 2)."""
         if self.markers is None:
             return self._rhythm[1]
-        return np.stack((self.markers.start_ns, self.markers.end_ns), axis=1)
+        return as_intervals(self.markers.start_ns, self.markers.end_ns)
 
     @cached_property
     def step_spans(self) -> StepSpans:
@@ -284,7 +293,7 @@ class Activity:
 
     def rows(self, line: Line, kind: Kind) -> IntArray:
         """Return the numbers of a host line's events of that kind."""
-        if not (self._kinds & kind.value).any():
+        if not self._all_kinds & kind.value:
             return np.empty(0, np.int64)
         return np.flatnonzero(self._line_kinds(line) & np.uint16(kind.value))
 
@@ -297,6 +306,10 @@ class Activity:
     def forget_kinds(self) -> None:
         """Free what is kept of every event, once the analyses that look at events are done."""
         self._kinds_of_lines.clear()
+
+    @cached_property
+    def _all_kinds(self) -> int:
+        return int(np.bitwise_or.reduce(self._kinds))
 
     @cached_property
     def _kinds(self) -> NDArray[np.uint16]:
@@ -371,7 +384,7 @@ class Activity:
             ends.append(starts[-1] + line.duration_ns[rows])
             iterator, read = iterators_read(line, rows, is_iterator)
             iterators.append(iterator)
-            is_on_device = np.isin(read, on_device)
+            is_on_device = np.isin(read, on_device) if on_device else np.zeros(len(read), np.bool_)
             for_device.append(is_on_device)
             of_host.append(~is_on_device & (read >= 0) & event_names.is_tf_data_thread(line.name))
             names.update(plane_names[index] for index in np.unique(line.name_index[rows]))
@@ -450,4 +463,4 @@ def _in_order(line: Line, rows: IntArray) -> IntArray:
     """Return start and end of events of a thread by start, shape (n, 2)."""
     start = line.start_ns[rows]
     order = np.argsort(start, kind="stable")
-    return np.stack((start, start + line.duration_ns[rows]), axis=1)[order]
+    return as_intervals(start, start + line.duration_ns[rows])[order]

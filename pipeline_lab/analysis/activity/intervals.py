@@ -42,7 +42,14 @@ def union(start: IntArray, end: IntArray) -> IntArray:
     reach = np.maximum.accumulate(end)
     first = np.concatenate(([True], start[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
-    return np.stack((start[first], reach[last]), axis=1)
+    return as_intervals(start[first], reach[last])
+
+
+def as_intervals(start: IntArray, end: IntArray) -> IntArray:
+    """Lay starts and ends beside each other, shape (n, 2); for short ones a fraction of the time of ``np.stack``."""
+    both = np.empty((len(start), 2), np.int64)
+    both[:, 0], both[:, 1] = start, end
+    return both
 
 
 def outermost(start: IntArray, end: IntArray) -> IntArray:
@@ -78,7 +85,10 @@ def union_by(key: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, I
 
 def union_of(*sets: IntArray) -> IntArray:
     """Return the moments that at least one of the sets covers."""
-    rows = np.concatenate((EMPTY, *sets))
+    lasting = [one for one in sets if len(one)]
+    if len(lasting) < 2:
+        return lasting[0] if lasting else EMPTY
+    rows = np.concatenate(lasting)
     return union(rows[:, 0], rows[:, 1])
 
 
@@ -88,7 +98,7 @@ def complement(intervals: IntArray, start: int, end: int) -> IntArray:
     starts = np.concatenate(([start], inside[:, 1]))
     ends = np.concatenate((inside[:, 0], [end]))
     keep = ends > starts
-    return np.stack((starts[keep], ends[keep]), axis=1).astype(np.int64, copy=False)
+    return as_intervals(starts[keep], ends[keep])
 
 
 def intersect(left: IntArray, right: IntArray) -> IntArray:
@@ -103,7 +113,7 @@ def intersect(left: IntArray, right: IntArray) -> IntArray:
     rows, partners = pair_ranges(first, after)
     starts = np.maximum(left[rows, 0], right[partners, 0])
     ends = np.minimum(left[rows, 1], right[partners, 1])
-    return np.stack((starts, ends), axis=1)
+    return as_intervals(starts, ends)
 
 
 def subtract(left: IntArray, right: IntArray) -> IntArray:
@@ -117,7 +127,8 @@ def clip(intervals: IntArray, start: int, end: int) -> IntArray:
     """Return the part of a set inside a window ``[start, end)``."""
     first = np.searchsorted(intervals[:, 1], start, side="right")
     after = np.searchsorted(intervals[:, 0], end, side="left")
-    return np.clip(intervals[first : max(first, after)], start, end) if end > start else EMPTY
+    inside = intervals[first : max(first, after)]
+    return np.minimum(np.maximum(inside, start), end) if end > start else EMPTY
 
 
 def total(intervals: IntArray) -> int:
@@ -130,12 +141,13 @@ def covered_until(intervals: IntArray, times: IntArray) -> IntArray:
     if not len(intervals):
         return np.zeros(np.shape(times), np.int64)
     lengths = intervals[:, 1] - intervals[:, 0]
-    before = np.concatenate(([0], np.cumsum(lengths)))
+    before = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=before[1:])
     if np.size(times) >= WORTH_COMPILED:
         covered = np.empty(len(times), np.int64)
         cover(intervals, before, times, covered)
         return covered
-    index = np.searchsorted(intervals[:, 0], times, side="right")
+    index = intervals[:, 0].searchsorted(times, side="right")
     overshoot = np.maximum(0, intervals[np.maximum(index - 1, 0), 1] - times)
     return np.asarray(before[index] - np.where(index > 0, overshoot, 0), np.int64)
 
@@ -150,7 +162,10 @@ def length_within(intervals: IntArray, bins: IntArray) -> IntArray:
     Returns:
         Length of the overlap with each bin, shape (k,), ns.
     """
-    return covered_until(intervals, bins[:, 1]) - covered_until(intervals, bins[:, 0])
+    if not len(intervals) or not len(bins):
+        return np.zeros(len(bins), np.int64)
+    covered = covered_until(intervals, bins.ravel())
+    return covered[1::2] - covered[::2]
 
 
 def contains(intervals: IntArray, times: IntArray) -> NDArray[np.bool_]:

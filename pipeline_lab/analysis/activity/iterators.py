@@ -85,6 +85,7 @@ def most_calls(iterator: IntArray, end: IntArray, spans: IntArray) -> IntArray:
     index = np.searchsorted(spans[:, 1], end)
     inside = index < len(spans)
     inside[inside] = end[inside] > spans[index[inside], 0]
-    pairs, counts = np.unique(np.stack((index[inside], iterator[inside])), axis=1, return_counts=True)
-    np.maximum.at(most, pairs[0], counts)
+    numbers, number = np.unique(iterator[inside], return_inverse=True)
+    pairs, counts = np.unique(index[inside] * len(numbers) + number, return_counts=True)
+    np.maximum.at(most, pairs // max(1, len(numbers)), counts)
     return most

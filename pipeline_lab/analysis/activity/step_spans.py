@@ -15,7 +15,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals
 from pipeline_lab.analysis.activity.launches import Launches
 
 
@@ -122,7 +122,7 @@ def end_steps(rule: StepRule, host: IntArray, follows: BoolArray, launches: Laun
 def join_spans(start: IntArray, end: IntArray, follows: BoolArray) -> IntArray:
     """Return each step from the end of the one before it; from its own start where none came right before."""
     before = np.concatenate((start[:1], end[:-1]))
-    return np.stack((np.where(follows, before, np.maximum(before, start)), end), axis=1)
+    return as_intervals(np.where(follows, before, np.maximum(before, start)), end)
 
 
 def _leads_in(spans: IntArray, begun: IntArray) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals
 
 Part = TypeVar("Part")
 FloatArray = NDArray[np.float64]
@@ -49,12 +49,12 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 def ints(table: pa.Table, column: str) -> IntArray:
     """Return a column of whole numbers as int64; nulls read as whatever lies there."""
-    return _numbers(table, column).astype(np.int64, copy=False)
+    return _numbers(table.column(column)).astype(np.int64, copy=False)
 
 
 def floats(table: pa.Table, column: str) -> FloatArray:
     """Return a column of numbers as float64, nulls as NaN."""
-    values = _numbers(table, column).astype(np.float64)
+    values = _numbers(table.column(column)).astype(np.float64)
     values[~valid(table, column)] = np.nan
     return values
 
@@ -101,7 +101,7 @@ FEW_TEXTS = 1000
 
 def intervals(table: pa.Table) -> IntArray:
     """Return the ``start_ns`` and ``end_ns`` columns, shape (n, 2)."""
-    return np.stack((ints(table, "start_ns"), ints(table, "end_ns")), axis=1)
+    return as_intervals(ints(table, "start_ns"), ints(table, "end_ns"))
 
 
 def take(table: pa.Table, rows: IntArray) -> pa.Table:
@@ -110,7 +110,10 @@ def take(table: pa.Table, rows: IntArray) -> pa.Table:
 
 def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
     """Return the table with other values in one column; see :func:`build`."""
-    index = table.schema.get_field_index(column)
+    return _set_column(table, table.schema.get_field_index(column), value)
+
+
+def _set_column(table: pa.Table, index: int, value: Any) -> pa.Table:
     field = table.schema.field(index)
     return table.set_column(index, field, _column(field.type, table.num_rows, value))
 
@@ -131,7 +134,12 @@ def _append(schema: pa.Schema, whole: pa.Table, new: pa.Table) -> pa.Table:
         new.slice(0, 1), "start_ns"
     ):
         return _sorted(schema, [whole, new])
-    return pa.concat_tables([whole, new]).combine_chunks()
+    longer = pa.concat_tables([whole, new])
+    return longer if longer.column(0).num_chunks < MOST_CHUNKS else longer.combine_chunks()
+
+
+MOST_CHUNKS = 32
+"""Appended tables that are left as they came; then all rows are copied once, rather than with each window."""
 
 
 def _sorted(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
@@ -171,11 +179,13 @@ def place(part: Part, window: int, shift_ns: int) -> Part:
 
 
 def _place_table(table: pa.Table, window: int, shift_ns: int) -> pa.Table:
-    for name in table.schema.names:
-        if name == "window":
-            table = replace_column(table, name, window)
-        elif name in _TIMES:
-            table = replace_column(table, name, ints(table, name) + shift_ns)
+    if not table.num_rows:
+        return table
+    for name in ("window", *_TIMES):
+        index = table.schema.get_field_index(name)
+        if index >= 0:
+            value = window if name == "window" else _numbers(table.column(index)) + shift_ns
+            table = _set_column(table, index, value)
     return table
 
 
@@ -184,13 +194,17 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
         return pa.nulls(rows, kind)
     if kind == pa.string():
         return _repeated(value, rows) if isinstance(value, str) else _strings(value)
-    values = np.full(rows, value) if np.ndim(value) == 0 else value
-    hidden = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
-    validity = _pack(~hidden) if hidden is not None and hidden.any() else None
-    content = np.asarray(np.ma.getdata(values))
+    validity = None
+    if isinstance(value, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(value)
+        validity, value = _pack(~hidden) if hidden.any() else None, value.data
     if kind == pa.bool_():
-        return pa.Array.from_buffers(kind, rows, [validity, _pack(content.astype(np.bool_))])
-    return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(np.ascontiguousarray(content, _NUMBERS[kind]))])
+        return pa.Array.from_buffers(kind, rows, [validity, _pack(np.full(rows, value, np.bool_))])
+    if isinstance(value, np.ndarray) and value.ndim:
+        content = np.ascontiguousarray(value, _NUMBERS[kind])
+    else:
+        content = np.full(rows, value, _NUMBERS[kind])
+    return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(content)])
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
@@ -212,15 +226,14 @@ def _pack(flags: BoolArray) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _numbers(table: pa.Table, column: str) -> NDArray[Any]:
-    chunks = table.column(column)
-    kind = _NUMBERS[chunks.type]
-    parts = [np.empty(0, kind)]
-    for chunk in chunks.chunks:
-        if len(chunk):
-            values = np.frombuffer(chunk.buffers()[1], kind, count=chunk.offset + len(chunk))
-            parts.append(values[chunk.offset :])
-    return np.concatenate(parts) if len(parts) != 2 else parts[1]
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    kind = _NUMBERS[column.type]
+    parts = [
+        np.frombuffer(chunk.buffers()[1], kind, count=chunk.offset + len(chunk))[chunk.offset :]
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
 
 
 def _bits(chunk: pa.Array, buffer: int) -> BoolArray:

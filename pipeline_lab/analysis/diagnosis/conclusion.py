@@ -1,9 +1,8 @@
 """The whole of a diagnosis: what was analyzed, what its traces and its job say together, and the verdict on it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 
 from pipeline_lab.analysis.causes import VerdictClass
@@ -19,7 +18,6 @@ from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage
 
 
 def measure_job(job: JobView) -> AnyResults:
@@ -66,28 +64,24 @@ def describe(
         uses_device: The job is known to train on an accelerator.
         damaged_tables: What is wrong with what the job noted.
     """
-    unseen = uses_device and bool(axis.parts) and not any(part.has_device for part in axis.parts)
+    facts = axis.facts
     return Source(
         path=str(path),
         kind=kind,
-        hosts=tuple(sorted({part.host for part in axis.parts})),
+        hosts=facts.hosts,
         windows=axis.windows,
-        size_bytes=sum(part.size_bytes for part in axis.parts),
-        events=sum(part.events for part in axis.parts),
-        salvaged=_add_salvage([part.salvage for part in axis.parts if part.salvage is not None]),
+        size_bytes=facts.size_bytes,
+        events=facts.events,
+        salvaged=facts.salvaged,
         kept_apart=axis.kept_apart,
-        unseen_device=unseen or any(part.unseen_device for part in axis.parts),
+        unseen_device=facts.unseen_device or (uses_device and bool(axis.parts) and not facts.has_device),
         unreadable=unreadable,
         damaged_tables=damaged_tables,
-        is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
-        is_of_jax=any(part.is_of_jax for part in axis.parts),
-        errors=_different(part.errors for part in axis.parts),
-        warnings=_different(part.warnings for part in axis.parts),
+        is_emulated=is_emulated or facts.is_emulated,
+        is_of_jax=facts.is_of_jax,
+        errors=facts.errors,
+        warnings=facts.warnings,
     )
-
-
-def _different(messages: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(islice(dict.fromkeys(chain.from_iterable(messages)), MOST_MESSAGES))
 
 
 def conclude(
@@ -157,14 +151,3 @@ def _stand_ins(job: AnyResults, traces: AnyResults) -> AnyResults:
         for name, one in analyses().items()
         if one.of_results is not None and one.per_job is not None and isinstance(job[name], Unavailable)
     }
-
-
-def _add_salvage(losses: list[Salvage]) -> Salvage | None:
-    if not losses:
-        return None
-    more = f" {len(losses) - 1} more files are damaged too." if len(losses) > 1 else ""
-    return Salvage(
-        bytes_lost=sum(loss.bytes_lost for loss in losses),
-        events_kept=sum(loss.events_kept for loss in losses),
-        reason=losses[0].reason + more,
-    )

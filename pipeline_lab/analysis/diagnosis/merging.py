@@ -15,7 +15,8 @@ from typing import Any
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, attempt
 from pipeline_lab.analysis.diagnosis.axis import PlacedCapture, place_captures, window_key
-from pipeline_lab.analysis.diagnosis.trace_parts import READS, AnyResults, TraceParts, per_trace
+from pipeline_lab.analysis.diagnosis.trace_facts import TraceFacts, add_facts
+from pipeline_lab.analysis.diagnosis.trace_parts import FACTS, READS, AnyResults, TraceParts, per_trace
 from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -134,6 +135,12 @@ class Axis:
         return reads
 
     @property
+    def facts(self) -> TraceFacts:
+        """What is known of the traces as a whole."""
+        facts: TraceFacts = self.merged[FACTS] if self.parts else add_facts(())
+        return facts
+
+    @property
     def steps(self) -> Steps | Unavailable:
         """The steps of all windows."""
         steps: Steps | Unavailable = self.merged["steps"]
@@ -152,7 +159,8 @@ def place_on_axis(
 
 
 def _merge(axis: Axis, parts: Sequence[TraceParts], scope: Scope) -> AnyResults:
-    merges = {READS: add_reads, **{name: analysis.merge for name, analysis in per_trace()}}
+    merges: dict[str, Merge] = {READS: add_reads, FACTS: add_facts}
+    merges |= {name: analysis.merge for name, analysis in per_trace()}
     if not parts:
         return dict.fromkeys(merges, Unavailable(scope.value))
     return axis.memory.folds[scope].merge(parts, merges)
@@ -167,7 +175,7 @@ def merge_parts(axis: Axis, parts: Sequence[TraceParts], scope: Scope) -> AnyRes
         scope: Which they are.
     """
     found = _merge(axis, parts, scope)
-    del found[READS]
+    del found[READS], found[FACTS]
     for name, analysis in per_trace():
         if analysis.between is not None and not axis.kept_apart and not isinstance(found[name], Unavailable):
             found[name] = analysis.between(found[name])

@@ -15,6 +15,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, PerTrace, TraceView, attempt
 from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress
+from pipeline_lab.analysis.diagnosis.trace_facts import TraceFacts
 from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, count_reads
@@ -23,14 +24,14 @@ from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 from pipeline_lab.trace.parallel import beside, has_other_core
-from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import TraceFile
 
 AnyResults = dict[str, Any]
 """Results, or why they are missing, by their names in ``Results``."""
 
-READS = "reads"
-"""Name of what the traces say about file readers, which is merged as the results are."""
+READS, FACTS = "reads", "facts"
+"""Names of what the traces say about file readers, and of what is known of them as a whole; both are merged as results are."""
 _DEVICE_MEMORY = re.compile(r"[GT]PU_\d|gpu_async_\d")
 """Allocators of a device: ``GPU_0_bfc``, with cudaMallocAsync ``gpu_async_0``. (``gpu_host_bfc`` is memory of the host.)"""
 
@@ -42,36 +43,24 @@ class TraceParts:
     Attributes:
         name: Of the file, to put parts without a time in order.
         start_ns, end_ns: Its window on its own axis.
-        is_emulated: Its device is the emulated accelerator.
-        unseen_device: The job used an accelerator of whose work it holds nothing.
-        has_device: It holds the work of an accelerator.
-        is_of_jax: Its job is written in JAX.
-        errors, warnings: Of the profiler.
+        facts: What is known of it as a whole.
         found: What each analysis of traces says.
         reads: What it says about file readers.
     """
 
     name: str
-    host: str
     window: str
     origin_epoch_ns: int | None
     start_ns: int
     end_ns: int
-    size_bytes: int
-    events: int
-    salvage: Salvage | None
-    unseen_device: bool
-    is_emulated: bool
+    facts: TraceFacts
     found: AnyResults
     reads: FileReads
-    has_device: bool = False
-    is_of_jax: bool = False
-    errors: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     def say(self, name: str) -> Any:
         """Return what it says, or why it says nothing."""
-        return self.reads if name == READS else self.found[name]
+        beside = {READS: self.reads, FACTS: self.facts}
+        return beside[name] if name in beside else self.found[name]
 
     @property
     def steps(self) -> Steps | None:
@@ -127,22 +116,25 @@ def analyze_trace(trace: Trace) -> TraceParts:
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
-        host=trace.host,
         window=trace.window,
         origin_epoch_ns=trace.origin_epoch_ns,
         start_ns=start_ns,
         end_ns=end_ns,
-        size_bytes=trace.size_bytes,
-        events=trace.event_count,
-        salvage=trace.salvage,
-        is_emulated=trace.plane(EMULATED_PLANE) is not None,
-        unseen_device=_uses_unseen_device(activity, found["allocators"]),
+        facts=TraceFacts(
+            hosts=(trace.host,),
+            size_bytes=trace.size_bytes,
+            events=trace.event_count,
+            lost=trace.salvage,
+            damaged_files=int(trace.salvage is not None),
+            unseen_device=_uses_unseen_device(activity, found["allocators"]),
+            has_device=activity.has_devices,
+            is_emulated=trace.plane(EMULATED_PLANE) is not None,
+            is_of_jax=activity.is_of_jax,
+            errors=trace.errors,
+            warnings=trace.warnings,
+        ),
         found={name: found[name] for name in work},
         reads=reads,
-        has_device=activity.has_devices,
-        is_of_jax=activity.is_of_jax,
-        errors=trace.errors,
-        warnings=trace.warnings,
     )
 
 
@@ -150,16 +142,11 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
     """Turn what TensorFlow 2.2 to 2.8 stored beside a trace that is gone into parts; its steps have no times."""
     return TraceParts(
         name=str(profile.path),
-        host=profile.host,
         window="",
         origin_epoch_ns=None,
         start_ns=0,
         end_ns=int(profile.steps.total_ns.sum()),
-        size_bytes=profile.path.stat().st_size if profile.path.exists() else 0,
-        events=0,
-        salvage=None,
-        unseen_device=False,
-        is_emulated=False,
+        facts=TraceFacts(hosts=(profile.host,), size_bytes=profile.path.stat().st_size if profile.path.exists() else 0),
         found={name: _stored(analysis, profile) for name, analysis in per_trace()},
         reads=FileReads({}, {}),
     )

@@ -95,6 +95,11 @@ FILE_TABLE = pa.schema(
 )
 """One row per file; where the files are unknown, one row per reader index."""
 
+CONTRADICTION = (
+    "files.json says that {path} holds {records:,} records, but the job used its record {number:,}; restore the file, or run the "
+    "job again."
+)
+
 NO_SAMPLES = (
     "No file readers in this trace and no sample probe beside it; record while tf.data reads files (TFRecord, text or "
     "fixed-length records), launch the job with the sample probe on, or watch the script with --samples."
@@ -206,7 +211,7 @@ def measure_sampling(
         epoch: What the steps are sent of one pass over the files; None for all of their records.
 
     Raises:
-        TraceIncompleteError: There are neither samples nor reads.
+        TraceIncompleteError: There are neither samples nor reads, or the samples contradict the files.
     """
     if files and samples.num_rows:
         sampling = replace(_by_samples(files, samples, _reads_of(files, reads), views, epoch), labels=labels)
@@ -256,6 +261,12 @@ def _by_samples(
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
     names = [each.path for each in files]
     records = _records(files)
+    if records is not None and (beyond := np.flatnonzero(record >= records[file])).size:
+        row = int(beyond[0])
+        where = files[int(file[row])]
+        raise TraceIncompleteError(
+            CONTRADICTION.format(path=where.path, records=where.records, number=int(record[row]) + 1)
+        )
     sampling = FileSampling(
         basis="samples",
         table=_file_table(files, reads, counts),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -224,36 +224,36 @@ def merge_stages(trees: Sequence[Sequence[TracedStage]]) -> tuple[tuple[TracedSt
         for stage in tree:
             same[number[stage.path]].append(stage)
     merged = tuple(
-        replace(reduce(_add, stages), number=index, parent=place.parent)
+        replace(_add_up(stages), number=index, parent=place.parent)
         for index, (place, stages) in enumerate(zip(places, same, strict=True))
     )
     return merged, [[number[stage.path] for stage in tree] for tree in trees]
 
 
-def _add(one: TracedStage, other: TracedStage) -> TracedStage:
-    """Add up two descriptions of a stage; of settings that change, the later one's stand."""
+def _add_up(stages: Sequence[TracedStage]) -> TracedStage:
+    """Add up descriptions of a stage, in the order of time; of settings that change, the latest stand."""
     return replace(
-        one,
-        node=common_dataset((one.node, other.node)),
-        origin=other.origin if one.origin is StageOrigin.WRITTEN else one.origin,
-        iterators=max(one.iterators, other.iterators),
-        observed_ns=one.observed_ns + other.observed_ns,
-        calls=one.calls + other.calls,
-        elements=one.elements + other.elements,
-        self_ns=one.self_ns + other.self_ns,
-        blocked_ns=one.blocked_ns + other.blocked_ns,
-        function_calls=one.function_calls + other.function_calls,
-        function_on_thread_ns=one.function_on_thread_ns + other.function_on_thread_ns,
-        function_latency=one.function_latency + other.function_latency,
-        operations=add_operations((*one.operations, *other.operations)),
-        parallelism=_later(one.parallelism, other.parallelism),
-        cycle_length=_later(one.cycle_length, other.cycle_length),
-        autotuned=_later(one.autotuned, other.autotuned),
-        deterministic=_later(one.deterministic, other.deterministic),
-        buffer_limit=_later(one.buffer_limit, other.buffer_limit),
-        buffered=one.buffered + other.buffered,
-        empty_calls=one.empty_calls + other.empty_calls,
-        bytes_per_element=_later(one.bytes_per_element, other.bytes_per_element),
+        stages[0],
+        node=common_dataset(stage.node for stage in stages),
+        origin=next((stage.origin for stage in stages if stage.origin is not StageOrigin.WRITTEN), StageOrigin.WRITTEN),
+        iterators=max(stage.iterators for stage in stages),
+        observed_ns=sum(stage.observed_ns for stage in stages),
+        calls=sum(stage.calls for stage in stages),
+        elements=sum(stage.elements for stage in stages),
+        self_ns=sum(stage.self_ns for stage in stages),
+        blocked_ns=sum(stage.blocked_ns for stage in stages),
+        function_calls=sum(stage.function_calls for stage in stages),
+        function_on_thread_ns=sum(stage.function_on_thread_ns for stage in stages),
+        function_latency=reduce(Tally.__add__, (stage.function_latency for stage in stages)),
+        operations=add_operations(chain.from_iterable(stage.operations for stage in stages)),
+        parallelism=_latest(stage.parallelism for stage in stages),
+        cycle_length=_latest(stage.cycle_length for stage in stages),
+        autotuned=_latest(stage.autotuned for stage in stages),
+        deterministic=_latest(stage.deterministic for stage in stages),
+        buffer_limit=_latest(stage.buffer_limit for stage in stages),
+        buffered=reduce(Tally.__add__, (stage.buffered for stage in stages)),
+        empty_calls=sum(stage.empty_calls for stage in stages),
+        bytes_per_element=_latest(stage.bytes_per_element for stage in stages),
     )
 
 
@@ -263,8 +263,12 @@ def add_operations(operations: Iterable[StageOperation]) -> tuple[StageOperation
     for operation in operations:
         calls[operation.name] += operation.calls
         self_ns[operation.name] += operation.self_ns
-    return tuple(StageOperation(name, calls[name], spent) for name, spent in self_ns.most_common())
+    ranked = sorted(self_ns.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(StageOperation(name, calls[name], spent) for name, spent in ranked)
 
 
-def _later(one: Setting | None, other: Setting | None) -> Setting | None:
-    return one if other is None else other
+def _latest(settings: Iterable[Setting | None]) -> Setting | None:
+    latest = None
+    for setting in settings:
+        latest = latest if setting is None else setting
+    return latest

@@ -130,10 +130,11 @@ def read_threads(host: Plane | None) -> Threads:
     if host is None or not (roles == EventRole.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
     counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines, host.event_count)
+    of_stages = _tells_stages(host, roles)
     found = [
         (line, names)
         for line, names in zip(host.lines, counts, strict=True)
-        if _is_of_tf_data(host, line, names, roles)
+        if names[of_stages].any() or is_tf_data_pool(line.name)
     ]
     places = _find_places(host, found, roles)
     if not places.places:  # of a damaged file only the names may be left
@@ -151,22 +152,20 @@ def _count_names(line: Line, names: int) -> IntArray:
     return counts
 
 
-def _is_of_tf_data(host: Plane, line: Line, names: IntArray, roles: RoleArray) -> bool:
-    """Say whether tf.data has events on a thread; where it has a pool of its own, no other pool runs functions."""
+def _tells_stages(host: Plane, roles: RoleArray) -> NDArray[np.bool_]:
+    """Say which names tell that a thread works for tf.data; where it has a pool of its own, no other pool runs functions."""
+    found: NDArray[np.bool_] = roles != EventRole.NONE
     has_pool = any(is_tf_data_pool(line.name) for line in host.lines)
-    of_stages = (roles != EventRole.NONE) & ~is_any(roles, *_IN_ANY_POOL) if has_pool else roles != EventRole.NONE
-    return bool(names[of_stages].any()) or is_tf_data_pool(line.name)
+    return found & ~is_any(roles, *_IN_ANY_POOL) if has_pool else found
 
 
 def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArray) -> IteratorPlaces:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
     for line, names in found:
         occurs[is_shared(line.name)] |= names > 0
+    of_iterators = roles == EventRole.ITERATOR
     own, shared = (
-        [
-            name if here and role == EventRole.ITERATOR else None
-            for name, here, role in zip(host.names, there, roles, strict=True)
-        ]
+        [name if is_here else None for name, is_here in zip(host.names, (there & of_iterators).tolist(), strict=True)]
         for there in (occurs[False], occurs[True])
     )
     return find_iterator_places(own, shared)

@@ -186,7 +186,7 @@ def read_history(host: str, stages: list[Calls]) -> pa.Table:
     stage = np.repeat(np.arange(len(stages)), [len(calls.at) for calls in stages])
     tells = np.flatnonzero(np.any([values != NOT_TOLD for values in told.values()], axis=0))
     kept = tells[np.argsort(start_ns[tells], kind="stable")]
-    columns = {name: np.ma.masked_equal(values[kept], NOT_TOLD) for name, values in told.items()}
+    columns = {name: np.ma.MaskedArray(told[name][kept], told[name][kept] == NOT_TOLD) for name in told}
     return tables.build(
         HISTORY_TABLE, len(kept), host=host, window=0, start_ns=start_ns[kept], stage=stage[kept], **columns
     )

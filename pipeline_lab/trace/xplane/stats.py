@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,13 +91,14 @@ class EventStats(StatSource):
         return list(map(self._as_ints, self._find(rows, stats)))
 
     def _as_ints(self, cells: Cells) -> tuple[IntArray, BoolArray]:
-        known = (cells.kinds == plane_wire.INT64) | (cells.kinds == plane_wire.UINT64)
-        values = np.where(known, cells.values[:, 0], 0)
-        for row in np.flatnonzero((cells.kinds != plane_wire.ABSENT) & ~known):
-            number = as_int(decode(self.data, self.names, cells, int(row)))
+        is_number = (cells.kinds == plane_wire.INT64) | (cells.kinds == plane_wire.UINT64)
+        values = np.where(is_number, cells.values[:, 0], 0)
+        others = ((cells.kinds != plane_wire.ABSENT) & ~is_number).nonzero()[0]
+        for row in others.tolist():
+            number = as_int(decode(self.data, self.names, cells, row))
             if number is not None:
-                values[row], known[row] = number, True
-        return values, known
+                values[row], is_number[row] = number, True
+        return values, is_number
 
     def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
         (cells,) = self._find(rows, (stat,))
@@ -129,12 +130,12 @@ class EventStats(StatSource):
     def _find(self, rows: IntArray, stats: Sequence[str]) -> list[Cells]:
         """Find some stats of some events, all of an event's at once."""
         rows = np.ascontiguousarray(rows, np.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.name_index):
+        if (rows.view(np.uint64) >= len(self.name_index)).any():  # negative ones are large then
             raise IndexError(f"rows must lie in [0, {len(self.name_index)})")
         wanted = [self.names.ids(stat) for stat in stats]
         kinds, values = np.zeros((len(stats), len(rows)), np.int8), np.zeros((len(stats), len(rows), 2), np.int64)
-        found = [Cells(*cells) for cells in zip(kinds, values, strict=True)]
-        bounds = np.cumsum([0, *map(len, wanted)])
+        found = list(map(Cells, kinds, values))
+        bounds = np.array([*accumulate(map(len, wanted), initial=0)], np.int64)
         if not bounds[-1]:
             return found
         ids = np.concatenate(wanted)

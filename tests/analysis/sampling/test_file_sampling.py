@@ -182,6 +182,11 @@ def test_without_files_each_reader_is_a_row():
     assert (found.unopened, found.total_variation) == (None, None)
 
 
+def test_records_that_a_file_does_not_hold_are_said_to_contradict_it():
+    with pytest.raises(TraceIncompleteError, match=r"says that \S+ holds 2 records, but the job used its record 3;"):
+        file_sampling.measure_sampling(files(4, 2), samples((0, 0, 0), (0, 1, 1), (1, 1, 2)), FileReads({}, {}))
+
+
 def test_nothing_to_count_is_said():
     with pytest.raises(TraceIncompleteError, match="sample probe"):
         file_sampling.measure_sampling(files(1), SAMPLES.schema.empty_table(), NOTHING)
