@@ -160,7 +160,8 @@ def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape
             copies.append(argument)
         numbers.append(_address(argument))
         numbers += argument.shape
-        return cast(str, kind.char) * argument.ndim
+        code: str = kind.char * argument.ndim
+        return code
     if isinstance(argument, tuple):
         return tuple([_flatten(part, numbers, copies) for part in argument])
     numbers.append(int(argument))
