@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline_lab.capture.script_race.division import Division
 from pipeline_lab.capture.script_race.switching import inside
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.changes import Change, SetArgument, are_compatible, spread
@@ -33,6 +34,7 @@ class AlternatingArm:
         iterator: That yields its batches.
         buffers: What it has ready.
         resting: Its pauses.
+        batches_beyond: That may lie behind its buffers, on their way to several devices.
     """
 
     name: str
@@ -40,11 +42,15 @@ class AlternatingArm:
     iterator: Any
     buffers: Buffers
     resting: Resting
+    batches_beyond: int = 0
 
     def drain(self) -> int:
         """Drop what came in during a pause; return how many batches that was."""
         with inside():
-            return self.resting.drain(self.iterator.get_next)
+            drained = self.resting.drain(self.iterator.get_next)
+            for _ in range(self.batches_beyond):
+                self.iterator.get_next()
+            return drained + self.batches_beyond
 
 
 @dataclass(frozen=True)
@@ -138,14 +144,24 @@ def _short(spec: Any) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def open_arm(name: str, dataset: Any, stop: StopRequest) -> AlternatingArm:
-    """Begin to read an arm's dataset, again and again where it ends."""
+def open_arm(name: str, dataset: Any, stop: StopRequest, division: Division | None) -> AlternatingArm:
+    """Begin to read an arm's dataset, again and again where it ends.
+
+    Args:
+        name: Of the arm.
+        dataset: It.
+        stop: A request to end the race.
+        division: How its batches are divided among replicas; None where they are not.
+    """
     with inside():
         endless = dataset if dataset.cardinality() == tf.data.INFINITE_CARDINALITY else dataset.repeat()
         endless = end_steady(dataset, endless)
         iterator = iter(endless)
-    buffers = Buffers(iterator)
-    return AlternatingArm(name, endless, iterator, buffers, Resting(buffers, stop))
+        buffers = Buffers(iterator)
+        resting = Resting(buffers, stop)
+        if division is None:
+            return AlternatingArm(name, endless, iterator, buffers, resting)
+        return AlternatingArm(name, endless, division.divide(iterator), buffers, resting, division.batches_beyond)
 
 
 def fill_caches(dataset: Any, limit_s: float, should_stop: Callable[[], bool]) -> bool:

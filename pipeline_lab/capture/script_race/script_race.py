@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import Any
 
-from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-
+from pipeline_lab.capture.script_race.division import DISTRIBUTED, THREADS, Division
 from pipeline_lab.capture.script_race.pass_starts import PassStarts, measure_starts
 from pipeline_lab.capture.script_race.raced_arms import (
     AlternatingArm,
@@ -17,7 +16,7 @@ from pipeline_lab.capture.script_race.raced_arms import (
     make_datasets,
     open_arm,
 )
-from pipeline_lab.capture.script_race.switching import dataset_of, exchange, inside
+from pipeline_lab.capture.script_race.switching import dataset_of, divided_by, exchange, inside
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions
 from pipeline_lab.runs.machine.nvidia import find_gpu
@@ -39,10 +38,6 @@ from pipeline_lab.worker.record.profiler import wait_for_devices
 
 MOST_INTERRUPTIONS = 50
 """Loops of the script that may begin while a block runs before the block counts as too long for them."""
-DISTRIBUTED = (
-    "The script divides its batches among replicas, and what such a pipeline has buffered, which a race must know, tf.data "
-    "does not report; race it on one device, without a strategy."
-)
 FROM_WORKERS = "The script trains on a PyDataset, whose workers Keras starts once for all of its readers; its pipelines cannot take turns."
 STARTS = "Each pass of {batches:,} batches starts again, and its first batch takes time ({first}); every step counts with its share of that."
 NO_CACHE = "The cache was not full when the race began; raise warmup_seconds to race with a full one."
@@ -135,9 +130,13 @@ class ScriptRace:
             PipelineLabError: The script, or a change of it, cannot race.
         """
         self._log.write(PhaseEvent("building"))
-        dataset = dataset_of(iterator)
-        if not isinstance(iterator, OwnedIterator) or dataset is None:
+        dataset, distributed = dataset_of(iterator), divided_by(iterator)
+        if dataset is None:
             raise OptionsError(DISTRIBUTED)
+        division = None
+        if distributed is not None:
+            division = Division(distributed)
+            self._note(THREADS)
         KeptRecipe(self._folder, ledger).write()
         if any(part.kind == "PyDataset" for note in note_of(dataset).upstream() for part in note.python):
             raise OptionsError(FROM_WORKERS)
@@ -148,12 +147,12 @@ class ScriptRace:
         self._folder.scratch.mkdir(exist_ok=True)
         datasets = make_datasets(dataset, candidates, self._folder.scratch)
         self._thread, self._key = threading.get_ident(), _key_of(dataset)
-        self._steps = self._race(datasets, LoadMeter(find_gpu(device.ordinal)))
+        self._steps = self._race(datasets, division, LoadMeter(find_gpu(device.ordinal)))
         mark_running(self._folder)
 
-    def _race(self, datasets: list[Any], meter: LoadMeter) -> Iterator[AlternatingArm]:
+    def _race(self, datasets: list[Any], division: Division | None, meter: LoadMeter) -> Iterator[AlternatingArm]:
         """Yield the arm of each call of the script; every time it goes on, the call is over."""
-        arms = [open_arm(*each, self._stop) for each in zip(self._options.arm_names, datasets, strict=True)]
+        arms = [open_arm(*each, self._stop, division) for each in zip(self._options.arm_names, datasets, strict=True)]
         self._log.write(PhaseEvent("warmup"))
         steps_s = []
         for arm, dataset in zip(arms, datasets, strict=True):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-from tensorflow.python.distribute.input_lib import DistributedIteratorBase
+from tensorflow.python.distribute.input_lib import DistributedDataset, DistributedIteratorBase
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 
 from pipeline_lab.capture.script.live_iterators import listeners, note_new_iterators
@@ -54,7 +54,7 @@ _races: list[TakesTurns] = []
 _MARK = "_asks_for_pipeline_lab"
 _installed = threading.Lock()
 _datasets: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
-"""The dataset of each of the script's iterators."""
+"""What each of the script's iterators goes through: a dataset, or one that is divided among replicas."""
 
 
 @contextlib.contextmanager
@@ -75,6 +75,7 @@ def begin(race: TakesTurns) -> None:
             listeners.append(_keep_dataset)
         _wrap(OwnedIterator, "_next_internal", _asking_before_batches)
         _wrap(DistributedIteratorBase, "get_next", _asking_before_batches)
+        _wrap(DistributedDataset, "__iter__", _keeping_divided)
         _wrap(Function, "__call__", _asking_before_functions)
         _wrap(tf.GradientTape, "gradient", _telling_of_gradients)
     hook_keras()
@@ -96,7 +97,14 @@ def hook_keras() -> None:
 
 def dataset_of(iterator: Any) -> Any:
     """Return the dataset that the script made an iterator of; None if that was not seen."""
-    return _datasets.get(iterator)
+    found = _datasets.get(iterator)
+    return getattr(found, "_original_dataset", None) if isinstance(found, DistributedDataset) else found
+
+
+def divided_by(iterator: Any) -> DistributedDataset | None:
+    """Return how a strategy divides what an iterator yields; None where none does."""
+    found = _datasets.get(iterator)
+    return found if isinstance(found, DistributedDataset) else None
 
 
 @contextlib.contextmanager
@@ -111,7 +119,17 @@ def inside() -> Iterator[None]:
 
 def exchange(iterator: Any, other: Any) -> None:
     """Let an iterator yield what another one does from now on."""
-    iterator._iterator_resource = other._iterator_resource
+    behind = "_iterators" if isinstance(iterator, DistributedIteratorBase) else "_iterator_resource"
+    setattr(iterator, behind, getattr(other, behind))
+
+
+def _keeping_divided(original: Callable[..., Any]) -> Callable[..., Any]:
+    def iterate(self: Any) -> Any:
+        iterator = original(self)
+        _keep_dataset(iterator, self)
+        return iterator
+
+    return iterate
 
 
 def _keep_dataset(iterator: Any, dataset: Any) -> None:

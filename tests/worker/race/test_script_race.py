@@ -151,11 +151,36 @@ def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callab
         )
 
 
-def test_a_script_that_divides_its_batches_is_told_that_it_cannot_race(ask_tensorflow: Callable[..., Any]) -> None:
-    text = LOOP.replace(
-        "for batch in dataset:\n            step(batch)\n            batches.append(batch[0])",
-        "for batch in strategy.experimental_distribute_dataset(dataset):\n            step(batch.values[0])",
-    ).replace("weight =", 'strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])\n    weight =')
+DIVIDED = LOOP.replace(
+    "weight =", 'strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])\n    weight ='
+).replace(
+    "for batch in dataset:\n            step(batch)\n            batches.append(batch[0])",
+    "for batch in strategy.experimental_distribute_dataset(dataset):\n            step(batch.values[0])\n"
+    "            batches.append([int(part[0]) for part in batch.values])",
+)
+
+
+def test_a_strategy_divides_the_batches_of_each_pipeline(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow(
+        "tests.worker.race.script_race_tasks:race_script",
+        text=DIVIDED,
+        changes=["train.py:11 buffer_size=2"],
+        **SHORT,
+    )
+    assert found["failure"] is None
+    assert not found["ended_by_itself"]
+    assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2)}
+    assert found["prefetched"] == [[8], [2]], "of the pipelines' own; what lies behind them is the same in both"
+    assert {tuple(batch) for batch in found["batches"]} == {(0, 1), (2, 3), (4, 5)}
+    assert any("threads of its own that divide its batches" in note for note in found["notes"])
+
+
+def test_batches_that_a_function_makes_for_each_worker_cannot_be_divided_again(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    text = DIVIDED.replace(
+        "experimental_distribute_dataset(dataset)", "distribute_datasets_from_function(lambda _: dataset)"
+    )
     found = ask_tensorflow("tests.worker.race.script_race_tasks:race_script", text=text, changes=["prefetch"], **SHORT)
-    assert "divides its batches among replicas" in found["failure"]
-    assert "race it on one device, without a strategy" in found["failure"]
+    assert "divides its batches among replicas in a way that cannot be made again" in found["failure"]
+    assert "race it with experimental_distribute_dataset on one worker, or without a strategy" in found["failure"]
