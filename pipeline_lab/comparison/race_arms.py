@@ -260,8 +260,10 @@ def _read_sampling(folder: RunFolder, count: int, views: int) -> FileSampling | 
     samples = read_table(folder.samples, SAMPLES).slice(0, count)
     try:
         return file_sampling.measure_sampling(read_files(folder.files), samples, FileReads({}, {}), views=views)
-    except TraceIncompleteError:
-        return Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
+    except TraceIncompleteError as error:
+        return Unavailable(
+            str(error) if samples.num_rows else "The arm noted no samples; switch profiling.sample_probe on."
+        )
 
 
 def _mean(values: FloatArray) -> float | Unavailable:

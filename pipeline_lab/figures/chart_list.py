@@ -176,11 +176,8 @@ def _evaluation_results(diagnosis: Diagnosis, mode: Mode) -> Drawing:
 
 
 def _evaluated_files(evaluation: Evaluation, mode: Mode) -> Drawing:
-    if evaluation.sampling is None:
-        return Unavailable(
-            "The job did not note which examples it evaluated on; switch `sample_probe` on and launch it again."
-        )
-    return evaluated_files(evaluation.sampling, evaluation.count, mode)
+    found = evaluation.sampling
+    return found if isinstance(found, Unavailable) else evaluated_files(found, evaluation.count, mode)
 
 
 def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:

@@ -204,6 +204,7 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
         content = np.ascontiguousarray(value, _NUMBERS[kind])
     else:
         content = np.full(rows, value, _NUMBERS[kind])
+    assert np.ndim(value) == 0 or len(value) == rows
     return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(content)])
 
 

@@ -11,7 +11,7 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobV
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, sampling_to_json
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import EvaluationEvent, Event
 from pipeline_lab.runs.run_tables import SAMPLES
@@ -33,6 +33,9 @@ PASS_TABLE = pa.schema(
 NO_EVALUATION = (
     "No evaluation of the model was recorded; jobs launched here evaluate it where training.evaluate_every is set."
 )
+NO_SAMPLES = Unavailable(
+    "The job did not note which examples it evaluated on; switch `sample_probe` on and launch it again."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +46,13 @@ class Evaluation:
         passes: One row per pass, :data:`PASS_TABLE`.
         is_rebuilt: The training pipeline is rebuilt after each pass; None where nobody says.
         held_out_files: Files that only passes read; 0 where they read those that train.
-        sampling: The files that the examples of the passes came from, passes in the place of steps; None without the
-            sample probe.
+        sampling: The files that the examples of the passes came from, passes in the place of steps.
     """
 
     passes: pa.Table
     is_rebuilt: bool | None
     held_out_files: int
-    sampling: FileSampling | None
+    sampling: FileSampling | Unavailable
 
     @property
     def count(self) -> int:
@@ -112,10 +114,10 @@ def read_evaluation(
     return Evaluation(table, is_rebuilt, held_out, _sampling(evaluated, files, held_out))
 
 
-def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> FileSampling | None:
+def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> FileSampling | Unavailable:
     first = len(files) - held_out if held_out else 0
     if not evaluated.num_rows or not files:
-        return None
+        return NO_SAMPLES
     samples = tables.build(
         SAMPLES.schema,
         evaluated.num_rows,
@@ -123,7 +125,10 @@ def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> 
         file=tables.ints(evaluated, "file") - first,
         record=tables.ints(evaluated, "record"),
     )
-    return file_sampling.measure_sampling(files[first:], samples, FileReads({}, {}))
+    try:
+        return file_sampling.measure_sampling(files[first:], samples, FileReads({}, {}))
+    except TraceIncompleteError as error:
+        return Unavailable(str(error))
 
 
 def _last(passes: pa.Table, column: str) -> float | None:
@@ -149,7 +154,7 @@ def _to_json(found: Evaluation) -> Document:
         "held_out_files": found.held_out_files,
         "total_ms": to_ms(found.total_ns),
         "passes": [times_to_ms(row) for row in found.passes.to_pylist()],
-        "file_sampling": found.sampling and sampling_to_json(found.sampling),
+        "file_sampling": None if isinstance(found.sampling, Unavailable) else sampling_to_json(found.sampling),
     }
 
 

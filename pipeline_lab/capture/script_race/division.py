@@ -20,12 +20,9 @@ DISTRIBUTED = (
     "makes a dataset for each; race it with experimental_distribute_dataset on one worker, or without a strategy."
 )
 THREADS = (
-    "Each pipeline has threads of its own that divide its batches. Where threads filled both cores of a machine, two equal pipelines "
-    "differed by up to 22 %: do not rely on a small difference."
+    "Each pipeline has threads of its own that divide its batches. On a machine with 2 cores, both busy all the time, two equal "
+    "pipelines differed by up to 22 %: do not rely on a small difference."
 )
-BESIDE_BUFFERS = 2
-"""Batches on their way to the devices, besides those in the buffers of each: one between the two iterators, and one in work
-(TensorFlow 2.21, ``distribute/input_lib.py`` and ``data/ops/multi_device_iterator_ops.py``)."""
 
 
 class Division:
@@ -46,10 +43,18 @@ class Division:
         self._distributed = distributed
 
     @property
+    def replicas(self) -> int:
+        """Among which they are divided."""
+        return int(self._distributed._strategy.num_replicas_in_sync)
+
+    @property
     def batches_beyond(self) -> int:
-        """Batches that may lie between an arm's own iterator and the step."""
+        """Batches between an arm's own iterator and the step, once its threads are idle (counted with TensorFlow 2.21).
+
+        Each replica has a buffer on its device and one on the host, and behind what divides them lies a prefetch.
+        """
         each = getattr(self._distributed._options, "experimental_per_replica_buffer_size", 1)
-        return 2 * int(each) + BESIDE_BUFFERS
+        return 2 * int(each) + (self.replicas > 1)
 
     def divide(self, iterator: Any) -> Any:
         """Return an iterator that yields the batches of another one, divided.
@@ -59,11 +64,19 @@ class Division:
         """
         was = self._distributed
         with tf.device("/CPU:0"):
-            dataset = _dataset_of(iterator, was._original_dataset.element_spec)
+            dataset = _dataset_of(iterator, was._original_dataset.element_spec).with_options(_nothing_added())
             divided = was._strategy.experimental_distribute_dataset(dataset, was._options)
         if divided.element_spec != was.element_spec:
             raise OptionsError(DISTRIBUTED)
         return iter(divided)
+
+
+def _nothing_added() -> tf.data.Options:
+    """Return options with which tf.data adds no buffer, and looks for nothing to divide among workers, where there are none."""
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return options
 
 
 def _dataset_of(iterator: Any, spec: Any) -> Any:

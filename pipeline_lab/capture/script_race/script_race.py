@@ -133,10 +133,7 @@ class ScriptRace:
         dataset, distributed = dataset_of(iterator), divided_by(iterator)
         if dataset is None:
             raise OptionsError(DISTRIBUTED)
-        division = None
-        if distributed is not None:
-            division = Division(distributed)
-            self._note(THREADS)
+        division = None if distributed is None else Division(distributed)
         KeptRecipe(self._folder, ledger).write()
         if any(part.kind == "PyDataset" for note in note_of(dataset).upstream() for part in note.python):
             raise OptionsError(FROM_WORKERS)
@@ -146,6 +143,8 @@ class ScriptRace:
         add_environment(self._folder, {CHANGES: {each.text: each.words for each in candidates}})
         self._folder.scratch.mkdir(exist_ok=True)
         datasets = make_datasets(dataset, candidates, self._folder.scratch)
+        if division is not None and division.replicas > 1:
+            self._note(THREADS)
         self._thread, self._key = threading.get_ident(), _key_of(dataset)
         self._steps = self._race(datasets, division, LoadMeter(find_gpu(device.ordinal)))
         mark_running(self._folder)
@@ -194,11 +193,14 @@ class ScriptRace:
     def _run_block(self, arm: AlternatingArm, meter: LoadMeter) -> Generator[AlternatingArm, None, Block]:
         """Yield the arm until its block is complete, and return the block; one that a new loop cuts begins again."""
         start_share_ns = 0.0 if self._starts is None else self._starts.share_ns(arm.dataset)
-        drained = arm.drain()
         for _ in range(MOST_INTERRUPTIONS):
-            for _ in range(LEAD_STEPS):
-                yield arm
+            drained = arm.drain()  # also of what came in while the script did something else between two of its loops
             self._is_interrupted = False
+            for _ in range(LEAD_STEPS):
+                if not self._is_interrupted:
+                    yield arm
+            if self._is_interrupted:
+                continue
             wait_for_devices()
             meter.start()
             start_ns, first_step, steps = self._clock.now_ns(), self._taken, 0
@@ -215,8 +217,8 @@ class ScriptRace:
             arm.resting.begin(wall_ns / steps / NS_PER_S)
             return block
         raise OptionsError(
-            f"The script takes fewer than {LEAD_STEPS + self._options.block_steps} batches in one go from its dataset, which is "
-            "what a block needs; choose a shorter one with --block."
+            f"The script takes at most {LEAD_STEPS + self._options.block_steps} batches in one go from its dataset, and a block "
+            "needs more; choose a shorter one with --block."
         )
 
     def _note(self, sentence: str) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from pipeline_lab.analysis.sampling import evaluation
 from pipeline_lab.analysis.sampling.file_reads import FileReads
-from pipeline_lab.analysis.sampling.file_sampling import within_reach
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling, within_reach
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import EvaluationEvent
 from pipeline_lab.runs.run_tables import EVALUATED
@@ -39,7 +39,7 @@ def test_the_passes_stand_in_a_row_with_what_they_found():
     assert (table["pass"], table["step"], table["loss"]) == ([1, 2], [10, 20], [2.0, 1.5])
     assert table["start_ns"] == [2 * SECOND, 12 * SECOND]
     assert (found.count, found.total_ns, found.last_loss, found.last_accuracy) == (2, 6 * SECOND, 1.5, None)
-    assert found.sampling is None
+    assert found.sampling is evaluation.NO_SAMPLES
 
 
 def test_what_is_no_finite_number_is_null_in_the_table_and_in_json():
@@ -52,10 +52,17 @@ def test_what_is_no_finite_number_is_null_in_the_table_and_in_json():
     assert (found.last_loss, found.last_accuracy) == (None, None)
 
 
+def test_passes_keep_what_they_found_where_their_examples_contradict_the_files():
+    found = evaluation.read_evaluation(passes(2.0), examples((0, 2, 1000)), FILES, 0, held_out=0, is_rebuilt=False)
+    assert found.last_loss == 2.0
+    assert isinstance(found.sampling, Unavailable)
+    assert "record 1,001" in found.sampling.reason or "1,001" in found.sampling.reason
+
+
 def test_a_pass_reads_held_out_files_alone_and_they_are_counted_apart():
     rows = [(number, 2, record) for number in range(3) for record in range(3)]
     found = evaluation.read_evaluation(passes(1.0, 1.0, None), examples(*rows), FILES, 0, held_out=1, is_rebuilt=True)
-    assert found.sampling is not None
+    assert isinstance(found.sampling, FileSampling)
     assert found.sampling.table.to_pydict()["file"] == ["c"]
     assert found.sampling.table.to_pydict()["samples"] == [9]
     assert found.sampling.coverage_percent == 75.0

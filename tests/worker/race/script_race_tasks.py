@@ -3,6 +3,7 @@
 import itertools
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.script_race import pass_starts, script_race
+from pipeline_lab.capture.script_race.division import Division
 from pipeline_lab.capture.script_race.pass_starts import batches_of_pass
 from pipeline_lab.capture.script_race.raced_arms import AlternatingArm, open_arm
 from pipeline_lab.capture.script_race.script_race import RaceOverError, ScriptRace
@@ -25,6 +27,7 @@ from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.race.buffers import Buffers, make_steady
 from pipeline_lab.worker.recipe.replaying import keep_calls
 from pipeline_lab.worker.record.pipeline_model import may_change
+from tests.support.patience import until
 
 _numbers = itertools.count()
 
@@ -77,10 +80,13 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
         race = ScriptRace(run, options, EventLog(run.events), StopRequest())
         seen: dict[str, Any] = {"__name__": "__main__"}
         arms: list[AlternatingArm] = []
+        drains: list[int] = []
+        drain = AlternatingArm.drain
         came_to_its_end = False
         with (
             switched_by(race),
             patch.object(script_race, "open_arm", lambda *how: arms.append(open_arm(*how)) or arms[-1]),
+            patch.object(AlternatingArm, "drain", lambda arm: drains.append(drain(arm)) or drains[-1]),
         ):
             try:
                 exec(compile(script.read_text(), str(script), "exec"), seen)
@@ -100,10 +106,38 @@ def race_script(text: str, changes: list[str], **settings: Any) -> dict[str, Any
             "notes": [event.sentence for event in events if isinstance(event, NoteEvent)],
             "words": _as_asked(read_record(run).environment.get(CHANGES), script.name),
             "state": read_record(run).status.state.value,
+            "drains": len(drains),
             "prefetched": [_prefetched(arm) for arm in arms],
             "traced": seen.get("traced"),
             "batches": [tf.nest.map_structure(int, each) for each in seen.get("batches", [])],
         }
+
+
+def count_beyond(replicas: int, each: int) -> tuple[int, int]:
+    """Return how many batches lie behind an arm's own iterator once all is idle: as its division says, and as counted."""
+    made = itertools.count()
+    last = [0]
+
+    def note(batch: Any) -> Any:
+        last[0] = next(made) + 1
+        return batch
+
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    numbers = tf.data.Dataset.range(1000).batch(2).with_options(options)
+    own = iter(numbers.map(lambda batch: tf.ensure_shape(tf.numpy_function(note, [batch], tf.int64), [None])))
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{number}" for number in range(replicas)])
+    division = Division(
+        strategy.experimental_distribute_dataset(
+            numbers, tf.distribute.InputOptions(experimental_per_replica_buffer_size=each)
+        )
+    )
+    divided = division.divide(own)
+    for _ in range(3):
+        divided.get_next()
+    until(lambda: last[0] - 3 >= division.batches_beyond, "the batches that lie behind an iterator")
+    time.sleep(0.2)
+    return division.batches_beyond, last[0] - 3
 
 
 def race_script_that_begins_slowly(text: str, first_ns: list[int], **settings: Any) -> dict[str, Any]:

@@ -175,6 +175,29 @@ def test_a_strategy_divides_the_batches_of_each_pipeline(ask_tensorflow: Callabl
     assert any("threads of its own that divide its batches" in note for note in found["notes"])
 
 
+@pytest.mark.parametrize(("replicas", "each"), [(1, 1), (1, 3), (2, 0), (2, 1), (2, 3)])
+def test_what_lies_between_an_arms_iterator_and_the_step_is_known(
+    ask_tensorflow: Callable[..., Any], replicas: int, each: int
+) -> None:
+    said, counted = ask_tensorflow("tests.worker.race.script_race_tasks:count_beyond", replicas=replicas, each=each)
+    assert said == counted
+
+
+def test_a_block_that_begins_again_does_not_begin_with_what_came_in_meanwhile(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    text = LOOP.replace(
+        "for batch in dataset:\n            step(batch)\n            batches.append(batch[0])",
+        "iterator = iter(dataset)\n        for _ in range(5):\n            step(next(iterator))",
+    )
+    found = ask_tensorflow(
+        "tests.worker.race.script_race_tasks:race_script", text=text, changes=["train.py:10 buffer_size=2"], **SHORT
+    )
+    assert found["failure"] is None
+    again = found["drains"] - len(found["blocks"])
+    assert again >= len(found["blocks"]) - 1, "each begins with the last batch of a loop, and then with the next loop"
+
+
 def test_batches_that_a_function_makes_for_each_worker_cannot_be_divided_again(
     ask_tensorflow: Callable[..., Any],
 ) -> None:
