@@ -68,7 +68,7 @@ class ScriptRace:
         self._last: weakref.ref[Any] | None = None
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
         self._taken = self._steps_of_call = 0
-        self._is_interrupted = False
+        self._loops = 0
         self._starts: PassStarts | None = None
         self.is_over = False
         """Whether the answer is known, or the race has failed."""
@@ -113,7 +113,7 @@ class ScriptRace:
             self._begin(iterator)
         elif threading.get_ident() != self._thread or _key_of(dataset_of(iterator)) != self._key:
             return
-        self._is_interrupted = self._current is not None and self._current() is not iterator
+        self._loops += self._current is None or self._current() is not iterator
         self._current = weakref.ref(iterator)
         assert self._steps is not None
         arm = next(self._steps, None)
@@ -195,19 +195,19 @@ class ScriptRace:
         start_share_ns = 0.0 if self._starts is None else self._starts.share_ns(arm.dataset)
         for _ in range(MOST_INTERRUPTIONS):
             drained = arm.drain()  # also of what came in while the script did something else between two of its loops
-            self._is_interrupted = False
+            loop = self._loops
             for _ in range(LEAD_STEPS):
-                if not self._is_interrupted:
+                if self._loops == loop:
                     yield arm
-            if self._is_interrupted:
+            if self._loops != loop:
                 continue
             wait_for_devices()
             meter.start()
             start_ns, first_step, steps = self._clock.now_ns(), self._taken, 0
-            while steps < self._options.block_steps and not self._is_interrupted:
+            while steps < self._options.block_steps and self._loops == loop:
                 yield arm
                 steps += self._steps_of_call
-            if self._is_interrupted:
+            if self._loops != loop:
                 continue
             wait_for_devices()
             wall_ns = self._clock.now_ns() - start_ns
