@@ -258,12 +258,12 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
 
 def _read_sampling(folder: RunFolder, count: int, views: int) -> FileSampling | Unavailable:
     samples = read_table(folder.samples, SAMPLES).slice(0, count)
+    if not samples.num_rows:
+        return Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
     try:
         return file_sampling.measure_sampling(read_files(folder.files), samples, FileReads({}, {}), views=views)
     except TraceIncompleteError as error:
-        return Unavailable(
-            str(error) if samples.num_rows else "The arm noted no samples; switch profiling.sample_probe on."
-        )
+        return Unavailable(str(error))
 
 
 def _mean(values: FloatArray) -> float | Unavailable:

@@ -15,6 +15,7 @@ from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import set_options
+from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
@@ -174,6 +175,15 @@ def test_an_arm_without_the_sample_probe_hides_no_other_arms_sampling(tmp_path: 
     first, second = read_race(folder).arms
     assert isinstance(first.sampling, FileSampling)
     assert second.sampling == Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
+
+
+def test_an_arm_whose_samples_contradict_its_files_says_so(tmp_path: Path) -> None:
+    folder = make_race(RunStore(tmp_path), *[PlantedArm([20.0] * PAIRS) for _ in range(2)])
+    write_files(folder.arm(1).files, [DataFile(f"/data/{index}.tfrecord", 10, 10_000) for index in range(2)])
+    first, second = read_race(folder).arms
+    assert isinstance(first.sampling, FileSampling)
+    assert isinstance(second.sampling, Unavailable)
+    assert "holds 10 records, but the job used its record 11" in second.sampling.reason
 
 
 def test_the_sampling_of_arms_is_held_against_each_other_over_as_many_examples(tmp_path: Path) -> None:

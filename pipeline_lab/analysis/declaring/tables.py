@@ -200,11 +200,9 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
         validity, value = _pack(~hidden) if hidden.any() else None, value.data
     if kind == pa.bool_():
         return pa.Array.from_buffers(kind, rows, [validity, _pack(np.full(rows, value, np.bool_))])
-    if isinstance(value, np.ndarray) and value.ndim:
-        content = np.ascontiguousarray(value, _NUMBERS[kind])
-    else:
-        content = np.full(rows, value, _NUMBERS[kind])
-    assert np.ndim(value) == 0 or len(value) == rows
+    content = np.asarray(value, _NUMBERS[kind])
+    content = np.ascontiguousarray(content) if content.ndim else np.full(rows, content)
+    assert len(content) == rows
     return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(content)])
 
 
