@@ -138,7 +138,9 @@ class DatasetUse:
         pool_threads: Threads that run the dataset's functions; None where its options leave them to tf.data.
         length: Elements; None where they have no end, or their number is not known.
         reads_state: Its functions read variables or tables, which others may change between epochs.
-        seconds: From each time it was begun until another dataset was read, but for validation, in all.
+        seconds: From each time it was begun until another dataset was read, but for validation, in all; other loops between the
+            steps of a training are taken for that.
+        trains: Gradients were taken for its batches; of a loop.
     """
 
     role: str
@@ -150,6 +152,7 @@ class DatasetUse:
     seconds: float = 0.0
     length: int | None = None
     reads_state: bool = False
+    trains: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,11 @@ class Recipe:
 
     @property
     def trained(self) -> DatasetUse | None:
-        """The dataset that was trained on: of those that ``fit`` got the longest read, else what loops read most often."""
+        """The dataset that was trained on: of those that ``fit`` got, or for which gradients were taken, the longest read; else what loops read most often."""
         fits = [use for use in self.uses if use.role == TRAINING]
         loops = [use for use in self.uses if use.role == LOOP]
-        return max(fits, key=lambda use: use.seconds, default=None) or max(
+        known = fits or [use for use in loops if use.trains]
+        return max(known, key=lambda use: use.seconds, default=None) or max(
             loops, key=lambda use: (use.iterators, use.seconds), default=None
         )
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, Self
 
 import numpy as np
+
+from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 
 FAR_ENOUGH = 3
 """Elements that are read at least, however long they take."""
@@ -18,6 +20,11 @@ PASSES = 2
 """Times that a dataset is read: what a cache keeps, and what draws again, shows in the second only."""
 ROUNDING = 1e-5
 """Difference between numbers, relative to the largest of their kind, that another order of the same additions explains."""
+
+GOES_ON = (
+    "If it goes on from a checkpoint that the recording left, delete that, and begin with the recording: --run RUN."
+)
+"""What may have happened where a script trains no longer once it was recorded."""
 
 
 class Draws(Enum):
@@ -43,13 +50,46 @@ BEFORE_ITS_END = "of the first epoch, whose end was not reached"
 
 
 @dataclass(frozen=True)
+class ReadingPlace:
+    """Where a script reads a dataset; another run of it may leave out what it read before, such as to fill a cache.
+
+    Attributes:
+        role: What for, as in the recipe.
+        file: Of the expression; empty where nobody knows.
+        line: Its first line in the text that is run.
+        turn: How many others are read there for that before.
+        made_at: Where the last call that makes the dataset stands in the script as it is; empty where nobody knows.
+    """
+
+    role: str
+    file: str = ""
+    line: int = 0
+    turn: int = 0
+    made_at: str = ""
+
+    def __str__(self) -> str:
+        return f"{PurePath(self.file).name}:{self.line}" if self.file else "an unknown line"
+
+
+def find_reading(recipe: Recipe, use: DatasetUse) -> ReadingPlace:
+    """Return where a script reads the dataset of a use."""
+    there = [each for each in recipe.uses if _read_at(each) == _read_at(use)]
+    made_at = recipe.call(use.call).place
+    return ReadingPlace(*_read_at(use), there.index(use), "" if made_at is None else str(made_at))
+
+
+def _read_at(use: DatasetUse) -> tuple[str, str, int]:
+    return (use.role, "", 0) if use.place is None else (use.role, use.place.file, use.place.line)
+
+
+@dataclass(frozen=True)
 class SampleRequest:
     """What is to be sampled.
 
     Attributes:
         target, arguments, is_module: The script, as on the command line.
         texts: Files to run in another form than they have on disk.
-        use: Number of the reading in the recipe, from 0.
+        reading: Where it is read.
         elements, seconds: How far to read.
         values: File for the first elements.
         patience_s: Time that the script may take in all.
@@ -66,7 +106,7 @@ class SampleRequest:
     arguments: Sequence[str]
     is_module: bool
     texts: Mapping[str, str]
-    use: int
+    reading: ReadingPlace
     elements: int
     seconds: float
     values: str
@@ -77,6 +117,11 @@ class SampleRequest:
     numbers: Sequence[int] = ()
     python_waits: bool = False
     passes: int = PASSES
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """Return a request from its JSON."""
+        return cls(**{**document, "reading": ReadingPlace(**document["reading"])})
 
 
 @dataclass(frozen=True)

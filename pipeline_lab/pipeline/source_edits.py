@@ -67,6 +67,17 @@ class Edited:
     written: tuple[Change, ...]
     refused: tuple[Refused, ...]
 
+    def line_of(self, path: str, line: int) -> int:
+        """Return where a line of a file stands now, from 1; what is put in beside a line that changes stands above it."""
+        if path not in self.texts:
+            return line
+        before, after = (texts[path].splitlines() for texts in (self.before, self.texts))
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        for kind, first, last, _, now_last in matcher.get_opcodes():
+            if first < line <= last:
+                return line + now_last - last if kind != "delete" else now_last
+        return line
+
     def diff(self, folder: Path | None = None) -> str:
         """Return what changed as a unified diff.
 

@@ -9,7 +9,10 @@ import pytest
 
 from pipeline_lab.capture.script_sample import sample_reader
 from pipeline_lab.capture.script_sample.sample_reader import read_sample
-from pipeline_lab.pipeline.samples import SampleRequest
+from pipeline_lab.pipeline.recipe import LOOP
+from pipeline_lab.pipeline.samples import ReadingPlace, SampleRequest
+
+READING = ReadingPlace(LOOP, "train.py", 1)
 
 
 class _Slow:
@@ -33,14 +36,14 @@ def test_both_passes_get_their_part_of_the_time(
     dataset = _Slow()
     monkeypatch.setattr(sample_reader, "time", dataset)
     monkeypatch.setattr(sample_reader, "_arrays", lambda element: [np.asarray([element])])
-    request = SampleRequest("train.py", [], False, {}, 0, 200, seconds, str(tmp_path / "values.npz"), 60.0)
+    request = SampleRequest("train.py", [], False, {}, READING, 200, seconds, str(tmp_path / "values.npz"), 60.0)
     found = read_sample(dataset, request)
     assert [len(each) for each in found.passes] == passes
     assert all(found.ended) == (passes == [100, 100])
 
 
 def read(tmp_path: Path, *parts: object) -> tuple[str, dict[str, int]]:
-    request = SampleRequest("train.py", [], False, {}, 0, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
+    request = SampleRequest("train.py", [], False, {}, READING, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
     found = read_sample([parts], request)
     return found.passes[0][0], found.rows[0]
 
@@ -89,5 +92,5 @@ def test_the_examples_of_a_batch_are_the_same_in_any_order_but_not_with_the_labe
     [(b"four", 4), (texts(b"a", b"", b"three"), 6), (np.zeros([2, 3], np.float16), 12), (np.int64(1), 8)],
 )
 def test_an_element_takes_the_bytes_of_its_texts_and_numbers(tmp_path: Path, value: object, size: int) -> None:
-    request = SampleRequest("train.py", [], False, {}, 0, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
+    request = SampleRequest("train.py", [], False, {}, READING, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
     assert read_sample([(value,), (value,)], request).first_bytes == 2 * size

@@ -318,6 +318,18 @@ def test_what_cannot_be_made_together_is_said_and_the_rest_is_written() -> None:
     assert "together" in found.refused[0].reason
 
 
+def test_a_line_is_found_again_below_what_was_put_in() -> None:
+    text = f"{HEAD}ds = ds.map(f)\n\nds = ds.batch(8)\nmodel.fit(ds)\n"
+    lines = text.splitlines()
+    found = edit(text, Insert(2, *OPTIONS), SetArgument(1, "num_parallel_calls", 2))
+    after = found.texts[PATH].splitlines()
+    assert len(after) == len(lines) + 2
+    for word in ("ds.map(f", "ds.batch(8)", "model.fit(ds)"):
+        now = found.line_of(PATH, next(number for number, line in enumerate(lines, 1) if word in line))
+        assert word in after[now - 1]
+    assert found.line_of("other.py", 3) == 3
+
+
 def test_steps_per_execution_goes_to_the_one_compile_of_the_model() -> None:
     text = 'ds = ds.batch(2)\nmodel.compile("adam", loss=loss)\nother.compile()\nmodel.fit(ds)\n'
     edit_ = SetTraining("steps_per_execution", 8)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab.pipeline.recipe import LOOP
+from pipeline_lab.pipeline.samples import ReadingPlace
 from pipeline_lab.tuning.script.proof import Prover, Script
 from tests.worker.recipe.trap_scripts import SCRIPTS
 
@@ -15,6 +17,9 @@ def test_a_proof_leaves_nothing_of_what_autograph_wrote(tmp_path: Path, monkeypa
     script.write_text(SCRIPTS["branches"])
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with Prover(Script(str(script)), 0) as prover:
+    with Prover(
+        Script(str(script)),
+        ReadingPlace(LOOP, str(script), SCRIPTS["branches"].splitlines().index("    for batch in ds:") + 1),
+    ) as prover:
         assert prover.is_repeatable()
     assert list(temporary.iterdir()) == []

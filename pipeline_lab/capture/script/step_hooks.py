@@ -37,6 +37,8 @@ from pipeline_lab.capture.script.step_notes import (
     refer_to,
 )
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
+from pipeline_lab.worker.recipe import wrapping
+from pipeline_lab.worker.recipe.notes import NOTE
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
@@ -314,8 +316,15 @@ def note_gradients() -> None:
     """Note that gradients are taken in the steps of the pass that this thread takes batches of."""
     of = here.of or _last
     if of is not None and here.role is None:
+        if not of.has_gradients:
+            _note_trained(of.dataset())
         of.has_gradients = True
         trained.add(of.stream)
+
+
+def _note_trained(dataset: Any) -> None:
+    with contextlib.suppress(Exception):  # of one that nobody noted: must not affect the job
+        wrapping.ledger.mark_trained(vars(getattr(dataset, "_original_dataset", dataset))[NOTE])
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NO_TRAINING = (
     "The script ended without training on batches that could come from another pipeline: it takes Model.fit on a dataset, or a "
-    "loop over one with a GradientTape, outside of tf.function."
+    "loop over one with a GradientTape, outside of tf.function. A script that goes on from a checkpoint at its end trains no more; delete it."
 )
 
 

@@ -70,7 +70,7 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         document = json.loads(line)
-        answers.write(json.dumps(_in_copy(SampleRequest(**document))) + "\n")
+        answers.write(json.dumps(_in_copy(SampleRequest.from_json(document))) + "\n")
         answers.flush()
 
 

@@ -11,11 +11,15 @@ from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Draws, Sample, SampleRequest, StageSize
+
+if TYPE_CHECKING:
+    from pipeline_lab.worker.recipe.notes import UseKey
+    from pipeline_lab.worker.recipe.places import CallSite
 
 KEPT_BYTES = 32_000_000
 """Values of elements that are kept, for a comparison of numbers that are not the same bits."""
@@ -27,6 +31,7 @@ OTHER_ELEMENTS, OTHER_S = 50, 5.0
 """How far other datasets are read that a change touches as well."""
 MEASURED = 8
 """Elements of each stage that are measured."""
+OTHER_DATASET = "at {place} the script reads another dataset than it did when it was recorded"
 
 
 class Reached(BaseException):
@@ -45,29 +50,37 @@ class SampleReader:
         from pipeline_lab.worker.recipe.notes import take_number
 
         self._request, self._begin_pass = request, begin_pass
-        self._keys: list[object] = []
+        self._met: dict[UseKey, tuple[str, str, int]] = {}
         self.sample: Sample | None = None
+        self.refusal = ""
+        """Why there is none, where the script came to the place."""
         self._is_reading = False
         self._begun = take_number()
         gc.freeze()  # what is there already is none of the script's, and there is much of it to look through
 
-    def note(self, dataset: Any, key: object) -> None:
+    def note(self, dataset: Any, key: "UseKey", site: "CallSite | None") -> None:
         """Note that a dataset is about to be read.
 
         Args:
             dataset: Of the script.
-            key: Tells the places apart at which datasets are read.
+            key: Tells this use apart from others.
+            site: Where it is read.
 
         Raises:
-            Reached: It was the one, and has been read.
+            Reached: It was the one, and has been read, or is another one than it was.
         """
         if self._is_reading:
             return
-        if key not in self._keys:
-            self._keys.append(key)
-        if self._keys.index(key) != self._request.use:
+        wanted = self._request.reading
+        if key not in self._met:
+            self._met[key] = (key.role, *_line_of(site, key.role))
+        there = [each for each, place in self._met.items() if place == (wanted.role, wanted.file, wanted.line)]
+        if key not in there or there.index(key) != wanted.turn:
             return
         self._is_reading = True
+        if not self._request.texts and wanted.made_at and wanted.made_at != _made_at(dataset):
+            self.refusal = OTHER_DATASET.format(place=wanted)
+            raise Reached
         read = read_sample(dataset, self._request, self._begin_pass)
         found = _with_others(read, dataset, self._request, self._begun)
         is_plain = self._request.is_seeded and not self._request.texts
@@ -76,6 +89,22 @@ class SampleReader:
         found = replace(found, steps_at_once=_steps_at_once())
         self.sample = replace(found, stages=tuple(_stages(dataset))) if is_plain else found
         raise Reached
+
+
+def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:
+    """Return the file and the first line of an expression, as the recipe has them."""
+    from pipeline_lab.worker.recipe.places import write_site
+
+    return ("", 0) if site is None else (site.file, write_site(site, role).place.line)
+
+
+def _made_at(dataset: Any) -> str:
+    """Return where the last call stands that makes a dataset; empty where nobody knows."""
+    from pipeline_lab.worker.recipe.notes import note_of
+    from pipeline_lab.worker.recipe.places import write_site
+
+    note = note_of(dataset)
+    return "" if note.site is None else str(write_site(note.site, note.method).place)
 
 
 def _steps_at_once() -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
-from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
+from pipeline_lab.pipeline.samples import GOES_ON, Draws, Sample, SampleRequest
 from pipeline_lab.worker.note.failures import describe
 
 SEED = 20_000
@@ -61,8 +61,10 @@ def run_and_read(request: SampleRequest) -> Sample:
         wrapping.readers.remove(reader.note)
     if python.refusal:
         raise RuntimeError(python.refusal)
+    if reader.refusal:
+        raise RuntimeError(reader.refusal)
     if reader.sample is None:
-        raise RuntimeError("the script ends before it reads the dataset")
+        raise RuntimeError(f"the script ends before it reads the dataset at {request.reading}. {GOES_ON}")
     return reader.sample
 
 

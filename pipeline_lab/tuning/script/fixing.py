@@ -25,7 +25,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes
-from pipeline_lab.pipeline.samples import Proof
+from pipeline_lab.pipeline.samples import Proof, find_reading
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
@@ -173,7 +173,7 @@ def _find(
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
     watched = watched_places(recipe, use, found)
-    with Prover(script, recipe.uses.index(use), effort.how_far, watches=watched) as prover:
+    with Prover(script, find_reading(recipe, use), effort.how_far, watches=watched) as prover:
         effort.stop()
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:

@@ -12,12 +12,14 @@ from typing import Any, Self
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
+    GOES_ON,
     PASSES,
     REPEATS,
     Draws,
     Epochs,
     Proof,
     ProofOutcome,
+    ReadingPlace,
     Sample,
     SampleRequest,
     compare_joined,
@@ -70,14 +72,16 @@ class Prover:
 
     Args:
         script: As it is.
-        use: Number of the reading of the dataset in the recipe, from 0.
+        reading: Where it reads the dataset.
         how_far: How much is read.
         watches: Places of calls that may change; what else is made there is read too.
     """
 
-    def __init__(self, script: Script, use: int, how_far: HowFar | None = None, watches: Sequence[str] = ()) -> None:
+    def __init__(
+        self, script: Script, reading: ReadingPlace, how_far: HowFar | None = None, watches: Sequence[str] = ()
+    ) -> None:
         self._watches = list(watches)
-        self._script, self._use, self._how_far = script, use, how_far or HowFar()
+        self._script, self._reading, self._how_far = script, reading, how_far or HowFar()
         self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
         self._process: subprocess.Popen[str] | None = None
         self._before: dict[tuple[Draws, bool], tuple[Sample, Path]] = {}
@@ -105,11 +109,14 @@ class Prover:
             is_seeded: From seeds that are set before it begins.
 
         Raises:
-            RunFailedError: It does not come to its training.
+            RunFailedError: It does not come to its training, or there is nothing left to train on.
         """
         key = draws, is_seeded
         if key not in self._before:
-            self._before[key] = self._sample({}, *key, watches=self._watches)
+            found = self._sample({}, *key, watches=self._watches)
+            if not any(found[0].passes):
+                raise RunFailedError(f"Where the script trains ({self._reading}), there is nothing to read. {GOES_ON}")
+            self._before[key] = found
         return self._before[key][0]
 
     def prove(
@@ -122,6 +129,7 @@ class Prover:
         keeps: bool = False,
         touches: Sequence[str] = (),
         others: Sequence[str] = (),
+        line: int | None = None,
     ) -> Proof:
         """Compare the script with what it is with other texts in its files.
 
@@ -134,6 +142,7 @@ class Prover:
                 the same in each pass.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
             others: Places of the last calls of such datasets, as far as they are known.
+            line: Where the dataset is read in these texts, if not at the line of before.
 
         Raises:
             RunFailedError: The script does not come to its training as it is.
@@ -148,9 +157,9 @@ class Prover:
         numbers = [each.number for each in touched]
         try:
             after, values = self._sample(
-                texts, draws, True, numbers, python_waits=python_waits, joined=epochs is not Epochs.APART
+                texts, draws, True, numbers, python_waits=python_waits, joined=epochs is not Epochs.APART, line=line
             )
-            fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers)[0] if keeps else None
+            fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers, line=line)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
         if draws is Draws.BY_ELEMENT and epochs is Epochs.JOINED:
@@ -182,6 +191,7 @@ class Prover:
         *,
         python_waits: bool = False,
         joined: bool = False,
+        line: int | None = None,
     ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
@@ -191,7 +201,7 @@ class Prover:
             list(self._script.arguments),
             self._script.is_module,
             dict(texts),
-            self._use,
+            self._reading if line is None else replace(self._reading, line=line),
             far.elements * (PASSES if joined else 1),
             far.seconds,
             str(values),

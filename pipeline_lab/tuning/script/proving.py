@@ -94,7 +94,7 @@ class Proving:
         edited = edit_sources(self.recipe, changes, self.texts, self.use)
         if edited.refused:
             return edited, Proof(ProofOutcome.FAILED, edited.refused[0].reason)
-        proof = Proof(ProofOutcome.FAILED, NOT_AT_ONCE)
+        proof, read_at = Proof(ProofOutcome.FAILED, NOT_AT_ONCE), self.use.place
         for draws in ways_to_draw(self.recipe, changes, repeatable):
             self.effort.stop()
             proof = self.prover.prove(
@@ -105,6 +105,7 @@ class Proving:
                 keeps=any(map(keeps, changes)),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),
+                line=None if read_at is None else edited.line_of(read_at.file, read_at.line),
             )
             if is_good(proof, changes):
                 break

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline_lab.pipeline.recipe import (
     ADAPTING,
@@ -173,6 +173,21 @@ class UseFacts:
         return UseFacts(other.pool_threads, length, self.reads_state or other.reads_state)
 
 
+class UseKey(NamedTuple):
+    """What tells a use apart from others.
+
+    Attributes:
+        role: What for.
+        read_at, made_at: Keys of the sites of reading and of the last call; None where nobody knows.
+        method: The last call.
+    """
+
+    role: str
+    read_at: tuple[object, ...] | None
+    made_at: tuple[object, ...] | None
+    method: str
+
+
 @dataclass
 class _Use:
     role: str
@@ -183,6 +198,7 @@ class _Use:
     read: int = 0
     """When it was read last, in iterators of all uses."""
     seconds: float = 0.0
+    trains: bool = False
 
 
 class Ledger:
@@ -190,20 +206,17 @@ class Ledger:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._uses: dict[tuple[object, ...], _Use] = {}
+        self._uses: dict[UseKey, _Use] = {}
         self._reads = 0
         self._latest: _Use | None = None
         self._since_s = 0.0
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts]) -> object:
-        """Note that a dataset is iterated over; facts about it are asked for at the first time.
-
-        Returns:
-            What tells this use apart from others.
-        """
-        key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
+    def add_use(self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts]) -> UseKey:
+        """Note that a dataset is iterated over; facts about it are asked for at the first time."""
+        read_at, made_at = (None if each is None else each.key for each in (site, note.site))
+        key = UseKey(role, read_at, made_at, note.method)
         with self._lock:
             use = self._uses.get(key)
             if use is None:
@@ -213,7 +226,7 @@ class Ledger:
                 self.version += 1
             elif use.note is not note:  # another dataset, read at the same line
                 use.facts = use.facts.beside(ask())
-            if role != VALIDATION:  # that is a part of the training, which goes on afterwards
+            if not self._is_between_steps(use):
                 self._count_time()
                 self._latest = use
             use.note = note  # the latest one, which the latest trace names
@@ -221,6 +234,23 @@ class Ledger:
             self._reads += 1
             use.read = self._reads
         return key
+
+    def _is_between_steps(self, use: _Use) -> bool:
+        """Say whether it is a part of the training, which goes on afterwards."""
+        is_other_loop = use.role == LOOP and not use.trains
+        return use.role == VALIDATION or (is_other_loop and self._latest is not None and self._latest.trains)
+
+    def mark_trained(self, note: Note) -> None:
+        """Note that gradients are taken for the batches of a dataset, where it was read last."""
+        with self._lock:
+            use = max(
+                (each for each in self._uses.values() if each.note is note), key=lambda each: each.read, default=None
+            )
+            if use is not None and not use.trains:
+                use.trains = True
+                self.version += 1
+                self._count_time()
+                self._latest = use
 
     def _count_time(self) -> None:
         now_s = time.monotonic()
@@ -264,6 +294,7 @@ class _Writer:
             round(use.seconds, 3),
             use.facts.length,
             use.facts.reads_state,
+            use.trains,
         )
 
     def _write(self, note: Note) -> int:

@@ -23,6 +23,7 @@ from pipeline_lab.worker.recipe.notes import (
     Note,
     NotedPython,
     UseFacts,
+    UseKey,
     name_node,
     note_of,
     role_of,
@@ -48,8 +49,8 @@ ledger = Ledger()
 """Of this process."""
 
 
-readers: list[Callable[[Any, object], None]] = []
-"""Called with each dataset that is about to be read, and what tells the places of reading apart."""
+readers: list[Callable[[Any, UseKey, CallSite | None], None]] = []
+"""Called with each dataset that is about to be read, what tells this use apart from others, and the place."""
 
 
 class _Stack(threading.local):
@@ -101,9 +102,10 @@ def note_use(dataset: Any) -> None:
         if any(each.method in STAND_INS for each in note.upstream()):
             return
         frame = sys._getframe(1)
-        key = ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_facts_of, dataset))
+        site = find_site(frame)
+        key = ledger.add_use(note, role_of(frame), site, functools.partial(_facts_of, dataset))
         for read in readers:
-            read(dataset, key)
+            read(dataset, key, site)
 
 
 def _facts_of(dataset: Any) -> UseFacts:

@@ -11,8 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.capture import watched_calibration
-from pipeline_lab.capture.script import keras_hooks, noted_datasets, own_loops, step_hooks
+from pipeline_lab.capture.script import keras_hooks, live_iterators, noted_datasets, own_loops, step_hooks
 from pipeline_lab.runs.run_events import CalibrationEvent
+from pipeline_lab.worker.recipe import wrapping
+from pipeline_lab.worker.recipe.notes import Ledger
 
 BATCHES, BATCH = 6, 4
 A_MOMENT_S = 0.05
@@ -170,6 +172,32 @@ def time_loop_alone() -> dict[str, Any]:
         step_hooks.leave(notes)
         own_loops.Function.__call__ = call
         own_loops._last.clear()
+
+
+def find_trained_in_loop() -> str:
+    """Train in one pass that another dataset is read between the steps of; return the last call of the one trained on."""
+    live_iterators.note_new_iterators()
+    noted_datasets.note_new_datasets()
+    weight, validation = tf.Variable(1.0), _numbers().prefetch(1)
+
+    @tf.function
+    def step(batch: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_mean(batch)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    with patch.object(wrapping, "ledger", Ledger()) as ledger:
+        step_hooks.listen(notes := [].append)
+        try:
+            for batch in _numbers().take(BATCHES):
+                step(batch)
+                for each in validation:
+                    tf.reduce_mean(each)
+        finally:
+            step_hooks.leave(notes)
+        recipe = ledger.recipe()
+    assert recipe.trained is not None
+    return recipe.call(recipe.trained.call).method
 
 
 def _told(wanted: Any, found: Any) -> Any:

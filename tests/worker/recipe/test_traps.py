@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.errors import OptionsError, Unavailable
-from pipeline_lab.pipeline.samples import ProofOutcome
+from pipeline_lab.errors import OptionsError, RunFailedError, Unavailable
+from pipeline_lab.pipeline.recipe import LOOP
+from pipeline_lab.pipeline.samples import ProofOutcome, ReadingPlace
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script.fixing import Fix, Wishes, find_fix
 from pipeline_lab.tuning.script.proof import Prover, Script
@@ -72,6 +73,32 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
     allowed = fix("shuffled-batches", "shuffle-examples", may_reorder=True)
     assert allowed.proof is not None
     assert allowed.proof.outcome is ProofOutcome.REORDERED
+
+
+def test_the_dataset_that_is_trained_on_is_found_though_another_run_reads_fewer_before_it(fix: FixScript) -> None:
+    found = fix("filled-once")
+    assert proposed(found) == ["prefetch", "parallel-map", "parallel-map", "batch-first"], left(found)
+    assert found.proof is not None
+    assert found.proof.elements == (8, 8)
+
+
+def test_what_reads_another_dataset_than_when_it_was_recorded_is_not_compared(fix: FixScript) -> None:
+    with pytest.raises(RunFailedError, match=r"at train.py:8 the script reads another dataset than it did"):
+        fix("read-by-function")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("takes-nothing-again", r"Where the script trains \(train.py:9\), there is nothing to read"),
+        ("never-begins-again", "ends before it reads the dataset at train.py:9"),
+    ],
+)
+def test_a_script_that_has_nothing_left_to_train_is_told_from_its_recording(
+    fix: FixScript, name: str, reason: str
+) -> None:
+    with pytest.raises(RunFailedError, match=f"{reason}.*checkpoint.*--run RUN"):
+        fix(name)
 
 
 def test_a_filter_that_keeps_a_state_is_not_cached(fix: FixScript) -> None:
@@ -257,7 +284,8 @@ def test_what_is_kept_in_files_is_proved_without_leaving_any(fix: FixScript, rew
 def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPTS["branches"])
-    with Prover(Script(str(path)), 0) as prover:
+    reading = ReadingPlace(LOOP, str(path), SCRIPTS["branches"].splitlines().index("    for batch in ds:") + 1)
+    with Prover(Script(str(path)), reading) as prover:
         assert prover.is_repeatable()
         other = prover.prove({str(path): SCRIPTS["branches"].replace("number * 2", "number * 4")})
         assert other.outcome is ProofOutcome.DIFFERENT

@@ -198,6 +198,54 @@ model.compile("sgd", "mse")
 model.fit(crops, epochs=2, verbose=0)
 """
 
+FILLED_ONCE = HEAD + """
+from pathlib import Path
+
+kept = Path(__file__).with_name("kept")
+held_out = tf.data.Dataset.range(6).batch(3)
+ds = tf.data.Dataset.range(64).map(lambda number: number * 3).cache(str(kept))
+if not kept.with_name("kept.index").exists():
+    for number in ds:
+        pass
+ds = ds.map(lambda number: number + 1).batch(8)
+""" + LOOP + "for batch in held_out:\n    pass\n"  # fmt: skip
+
+READ_BY_FUNCTION = (
+    HEAD
+    + """
+from pathlib import Path
+
+
+def read(data):
+    for element in data:
+        pass
+
+
+done = Path(__file__).with_name("done")
+ds = tf.data.Dataset.range(64).map(lambda number: number * 3)
+if not done.exists():
+    read(ds)
+read(ds.batch(8))
+read(ds.batch(16))
+read(ds.batch(8))
+done.touch()
+"""
+)
+
+ENDS_FOR_GOOD = (
+    HEAD
+    + """
+from pathlib import Path
+
+done = Path(__file__).with_name("done")
+ds = tf.data.Dataset.range(64).map(lambda number: number * 3).batch(8)
+for epoch in range(2):
+    for batch in ds.take(TAKEN):
+        pass
+done.touch()
+"""
+)
+
 SHUFFLED_NAMES = HEAD + """
 def decode(number):
     return tf.cast(number, tf.float32) / 3.0
@@ -227,4 +275,8 @@ SCRIPTS = {
     "one-by-one": ONE_BY_ONE,
     "slip": SLIP,
     "branches": BRANCHES,
+    "filled-once": FILLED_ONCE,
+    "read-by-function": READ_BY_FUNCTION,
+    "takes-nothing-again": ENDS_FOR_GOOD.replace("TAKEN", "0 if done.exists() else 8"),
+    "never-begins-again": ENDS_FOR_GOOD.replace("range(2)", "range(0 if done.exists() else 2)").replace("TAKEN", "8"),
 }

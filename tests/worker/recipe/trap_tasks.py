@@ -25,7 +25,7 @@ from pipeline_lab.worker.recipe.replaying import keep_calls
 def read_script(**request: Any) -> dict[str, Any]:
     """Read a script's dataset in this process, which is as it was afterwards."""
     with _as_in_a_process_of_its_own():
-        return answer(SampleRequest(**request))
+        return answer(SampleRequest.from_json(request))
 
 
 def recipe_of_script(path: str) -> str:
