@@ -35,8 +35,7 @@ def _cache_places(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Itera
     if not legal:  # a library's function may end with a prefetch
         legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
     for place in reversed(legal):
-        later = chain.calls[chain.calls.index(place) :]
-        is_cut = any(call.method in ("take", "take_while") for call in later)
+        is_cut = any(call.method in ("take", "take_while") for call in chain.until_repeated(place))
         if not is_cut and any(each.method in _WORTH_KEEPING for each in chain.upstream(place)):
             yield place
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import takewhile
 
 from pipeline_lab.pipeline.changes import Edit
 from pipeline_lab.pipeline.recipe import LOOP, DatasetCall, DatasetUse, Recipe
@@ -38,21 +39,39 @@ class Doubt(Enum):
 
 @dataclass(frozen=True)
 class Chain:
-    """The calls behind a dataset that was read, first the source."""
+    """The calls behind a dataset that was read, first the source.
+
+    Attributes:
+        recipe: Of the script.
+        use: The reading.
+        last: Number of the call that it ends with; 0 for that of the use.
+    """
 
     recipe: Recipe
     use: DatasetUse
+    last: int = 0
 
     @cached_property
     def calls(self) -> tuple[DatasetCall, ...]:
         """The calls, each of which takes the dataset of the one before it; a call of several datasets begins a chain."""
-        found, number = [], self.use.call
+        found, number = [], self.last or self.use.call
         while True:
             call = self.recipe.call(number)
             found.append(call)
             if len(call.inputs) != 1:
                 return tuple(reversed(found))
             number = call.inputs[0]
+
+    @cached_property
+    def branches(self) -> tuple["Chain", ...]:
+        """The chains of all that a call of several datasets takes, such as ``zip``, which this one begins with."""
+        inputs = self.calls[0].inputs
+        return tuple(
+            chain
+            for number in inputs
+            for own in [Chain(self.recipe, self.use, number)]
+            for chain in (own, *own.branches)
+        )
 
     @cached_property
     def direct(self) -> tuple[DatasetCall, ...]:
@@ -85,6 +104,11 @@ class Chain:
     def is_pure(self, call: DatasetCall) -> bool:
         """Say whether a call and all before it give the same elements each time, and those end."""
         return self.doubts(call) == frozenset()
+
+    def until_repeated(self, call: DatasetCall) -> tuple[DatasetCall, ...]:
+        """Return a call and those after it, up to the one that begins with the data again."""
+        later = self.calls[self.calls.index(call) :]
+        return tuple(takewhile(lambda each: each.method != "repeat" or each.arguments.get("count") == 1, later))
 
     def doubts(self, call: DatasetCall) -> frozenset["Doubt"] | None:
         """Say what may make the elements of a call others in each epoch; None where something certainly does, or they do not end."""

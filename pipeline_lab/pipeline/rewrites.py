@@ -72,6 +72,7 @@ class Rewrite:
         effect: What it does to the examples.
         risk: How much has to be thought over.
         find: Yields where it applies: the call, or None for the training, the edits, the sentence, and what else changes.
+        in_branches: It may also apply to what a call of several datasets takes: each of these then gives the same as before.
     """
 
     key: str
@@ -80,6 +81,7 @@ class Rewrite:
     effect: Effect
     risk: Risk
     find: Callable[[Chain], Iterator[RewritePlace]]
+    in_branches: bool = False
 
     def changes(self, chain: Chain) -> Iterator[Change]:
         for found in self.find(chain):
@@ -252,6 +254,7 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.LOW,
         _parallel("map", "Run"),
+        in_branches=True,
     ),
     Rewrite(
         "parallel-interleave",
@@ -260,6 +263,7 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.LOW,
         _parallel("interleave", "Read"),
+        in_branches=True,
     ),
     Rewrite(
         "parallel-python",
@@ -292,6 +296,7 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.LOW,
         _batch_first,
+        in_branches=True,
     ),
     Rewrite(
         "cache",
@@ -372,6 +377,7 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.SOME,
         find_generator_batches,
+        in_branches=True,
     ),
     Rewrite(
         "interleave",
@@ -412,7 +418,7 @@ REWRITES: dict[str, Rewrite] = {rewrite.key: rewrite for rewrite in _DECLARED}
 
 
 def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:
-    """Return every change that applies to a dataset that was read; none where nothing was.
+    """Return every change that applies to a dataset that was read, one for each expression; none where nothing was read.
 
     Args:
         recipe: Of the script.
@@ -422,7 +428,12 @@ def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change,
     if use is None:
         return ()
     chain = Chain(recipe, use)
-    return tuple(change for rewrite in REWRITES.values() for change in rewrite.changes(chain))
+    found: dict[tuple[str, SourcePlace | int | None], Change] = {}
+    for rewrite in REWRITES.values():
+        for one in (chain, *(chain.branches if rewrite.in_branches else ())):
+            for change in rewrite.changes(one):
+                found.setdefault((rewrite.key, change.place or change.call), change)
+    return tuple(found.values())
 
 
 def find_earlier_caches(recipe: Recipe, use: DatasetUse | None) -> tuple[Change, ...]:

@@ -159,6 +159,41 @@ def test_a_cache_stands_before_a_shuffle_that_goes_on_mixing(calls: str, after: 
     assert edit_sources(recipe, [change], {PATH: text}).texts[PATH] == text.replace(after, f"{after}.cache()")
 
 
+ZIPPED = """import tensorflow as tf
+images = tf.data.Dataset.range(8).map(f).shuffle(4)
+labels = tf.data.Dataset.range(8).map(g, num_parallel_calls=2)
+ds = tf.data.Dataset.zip((images, labels)).map(h).repeat().batch(2).take(20)
+model.fit(ds)
+"""
+
+
+def test_what_is_zipped_runs_in_parallel_each_by_itself_in_its_order() -> None:
+    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
+    found = [change for change in find_changes(recipe) if change.rewrite == "parallel-map"]
+    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 7), ("parallel-map", 2)]
+    after = edit_sources(recipe, found, {PATH: ZIPPED}).texts[PATH]
+    parallel = "num_parallel_calls=tf.data.AUTOTUNE"
+    assert after == ZIPPED.replace("map(f)", f"map(f, {parallel})").replace("map(h)", f"map(h, {parallel})")
+
+
+def test_one_expression_that_makes_both_of_what_is_zipped_is_changed_once() -> None:
+    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
+    place = recipe.call(2).place
+    calls = [replace(call, place=place, arguments={}) if call.number == 5 else call for call in recipe.calls]
+    found = [change for change in find_changes(Recipe(tuple(calls), recipe.uses)) if change.place == place]
+    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 2)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "count", "cached_after"), [(".repeat().take(20)", None, [2]), (".repeat().take(4)", 1, [])]
+)
+def test_what_takes_a_part_of_many_epochs_leaves_a_cache_full(
+    calls: str, count: int | None, cached_after: list[int]
+) -> None:
+    _, recipe = recipe_of(f".range(8).map(f){calls}", repeat={"arguments": {"count": count}})
+    assert [change.call for change in find_changes(recipe) if change.rewrite == "cache"] == cached_after
+
+
 INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}
 
 

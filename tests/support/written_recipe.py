@@ -23,6 +23,7 @@ METHODS = frozenset(
         "with_options",
         "padded_batch",
         "unbatch",
+        "zip",
     ]
 )
 SOURCES = frozenset({"range", "from_tensor_slices", "from_generator", "list_files", "TFRecordDataset"})
@@ -48,7 +49,7 @@ def written_recipe(text: str, **known: Mapping[str, Any]) -> Recipe:
     found.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
     calls = []
     for number, node in enumerate(found, 1):
-        inputs = (number - 1,) if number > 1 else ()
+        inputs = () if number == 1 or _name(node) in SOURCES else (number - 1,)
         call = DatasetCall(
             number, _name(node), _arguments(node), inputs, place=place_of(node), text=f".{_name(node)}(…)"
         )

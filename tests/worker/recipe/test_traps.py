@@ -75,6 +75,13 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
     assert allowed.proof.outcome is ProofOutcome.REORDERED
 
 
+def test_what_is_zipped_stays_together(fix: FixScript) -> None:
+    found = fix("zipped")
+    assert proposed(found) == ["prefetch", "parallel-map", "cache"], left(found)
+    assert ".map(function, num_parallel_calls=tf.data.AUTOTUNE)  # one line" in found.diff()
+    assert "number + 1))).cache()" in found.diff()
+
+
 def test_the_dataset_that_is_trained_on_is_found_though_another_run_reads_fewer_before_it(fix: FixScript) -> None:
     found = fix("filled-once")
     assert proposed(found) == ["prefetch", "parallel-map", "parallel-map", "batch-first"], left(found)

@@ -210,9 +210,16 @@ if not kept.with_name("kept.index").exists():
 ds = ds.map(lambda number: number + 1).batch(8)
 """ + LOOP + "for batch in held_out:\n    pass\n"  # fmt: skip
 
-READ_BY_FUNCTION = (
-    HEAD
-    + """
+ZIPPED = HEAD + """
+def make(function):
+    return tf.data.Dataset.range(64).map(function)  # one line, two datasets
+
+
+ds = tf.data.Dataset.zip((make(lambda number: number * 3), make(lambda number: number + 1)))
+ds = ds.repeat().batch(8).take(16)
+""" + LOOP  # fmt: skip
+
+READ_BY_FUNCTION = HEAD + """
 from pathlib import Path
 
 
@@ -229,12 +236,9 @@ read(ds.batch(8))
 read(ds.batch(16))
 read(ds.batch(8))
 done.touch()
-"""
-)
+"""  # fmt: skip
 
-ENDS_FOR_GOOD = (
-    HEAD
-    + """
+ENDS_FOR_GOOD = HEAD + """
 from pathlib import Path
 
 done = Path(__file__).with_name("done")
@@ -243,8 +247,7 @@ for epoch in range(2):
     for batch in ds.take(TAKEN):
         pass
 done.touch()
-"""
-)
+"""  # fmt: skip
 
 SHUFFLED_NAMES = HEAD + """
 def decode(number):
@@ -275,6 +278,7 @@ SCRIPTS = {
     "one-by-one": ONE_BY_ONE,
     "slip": SLIP,
     "branches": BRANCHES,
+    "zipped": ZIPPED,
     "filled-once": FILLED_ONCE,
     "read-by-function": READ_BY_FUNCTION,
     "takes-nothing-again": ENDS_FOR_GOOD.replace("TAKEN", "0 if done.exists() else 8"),
