@@ -37,7 +37,7 @@ def datasets_read(path: str) -> tuple[Table, ...]:
         return ()
     rows = tuple(
         (
-            use.role,
+            "training loop" if use.trains else use.role,
             f"{use.place or '–'} {use.text}".strip(),
             _chain(tuple(recipe.upstream(use.call))),
             f"{use.iterators}",
