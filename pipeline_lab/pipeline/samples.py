@@ -21,11 +21,6 @@ PASSES = 2
 ROUNDING = 1e-5
 """Difference between numbers, relative to the largest of their kind, that another order of the same additions explains."""
 
-GOES_ON = (
-    "If it goes on from a checkpoint that the recording left, delete that, and begin with the recording: --run RUN."
-)
-"""What may have happened where a script trains no longer once it was recorded."""
-
 
 class Draws(Enum):
     """Where random numbers come from while a dataset is read; the value is how to ask for it."""

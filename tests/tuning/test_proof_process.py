@@ -17,9 +17,7 @@ def test_a_proof_leaves_nothing_of_what_autograph_wrote(tmp_path: Path, monkeypa
     script.write_text(SCRIPTS["branches"])
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with Prover(
-        Script(str(script)),
-        ReadingPlace(LOOP, str(script), SCRIPTS["branches"].splitlines().index("    for batch in ds:") + 1),
-    ) as prover:
+    reading = ReadingPlace(LOOP, str(script), SCRIPTS["branches"].splitlines().index("    for batch in ds:") + 1)
+    with Prover(Script(str(script)), reading, "as-it-is") as prover:
         assert prover.is_repeatable()
     assert list(temporary.iterdir()) == []

@@ -19,10 +19,14 @@ import numpy as np
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
-from pipeline_lab.pipeline.samples import GOES_ON, Draws, Sample, SampleRequest
+from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
 from pipeline_lab.worker.note.failures import describe
 
 SEED = 20_000
+
+
+class NotReachedError(RuntimeError):
+    """The script ends by itself, and has not read the dataset."""
 
 
 def run_and_read(request: SampleRequest) -> Sample:
@@ -64,7 +68,7 @@ def run_and_read(request: SampleRequest) -> Sample:
     if reader.refusal:
         raise RuntimeError(reader.refusal)
     if reader.sample is None:
-        raise RuntimeError(f"the script ends before it reads the dataset at {request.reading}. {GOES_ON}")
+        raise NotReachedError(f"the script ends before it reads the dataset at {request.reading}")
     return reader.sample
 
 
@@ -163,6 +167,8 @@ def answer(request: SampleRequest) -> dict[str, Any]:
     """Return the sample of a request, or why there is none, as JSON."""
     try:
         return {"sample": asdict(run_and_read(request))}
+    except NotReachedError as error:
+        return {"error": str(error), "is_not_reached": True}
     except BaseException as error:  # whatever the script raises
         return {
             "error": str(error) if type(error) is RuntimeError else describe(error),

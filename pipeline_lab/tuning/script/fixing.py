@@ -173,7 +173,7 @@ def _find(
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
         return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
     watched = watched_places(recipe, use, found)
-    with Prover(script, find_reading(recipe, use), effort.how_far, watches=watched) as prover:
+    with Prover(script, find_reading(recipe, use), folder.id, effort.how_far, watches=watched) as prover:
         effort.stop()
         before = prover.before()
         if not wishes.changes and use.role == LOOP and all(before.ended) and len(before.passes[0]) < FEWEST:

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
-    GOES_ON,
     PASSES,
     REPEATS,
     Draws,
@@ -35,6 +34,11 @@ _ONCE = {
     Draws.BY_ELEMENT: "each element has a random generator of its own in Python",
 }
 """What lets a script and a changed one draw the same; in training, parallel calls draw as they come."""
+
+GOES_ON = (
+    "If it goes on from a checkpoint that the recording left, delete that, and begin with the recording: --run {run}."
+)
+"""What may have happened where a script trains no longer once it was recorded."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,22 @@ class Prover:
     Args:
         script: As it is.
         reading: Where it reads the dataset.
+        recording: Id of the run that tells so.
         how_far: How much is read.
         watches: Places of calls that may change; what else is made there is read too.
     """
 
     def __init__(
-        self, script: Script, reading: ReadingPlace, how_far: HowFar | None = None, watches: Sequence[str] = ()
+        self,
+        script: Script,
+        reading: ReadingPlace,
+        recording: str,
+        how_far: HowFar | None = None,
+        watches: Sequence[str] = (),
     ) -> None:
         self._watches = list(watches)
         self._script, self._reading, self._how_far = script, reading, how_far or HowFar()
+        self._goes_on = GOES_ON.format(run=recording)
         self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
         self._process: subprocess.Popen[str] | None = None
         self._before: dict[tuple[Draws, bool], tuple[Sample, Path]] = {}
@@ -115,7 +126,9 @@ class Prover:
         if key not in self._before:
             found = self._sample({}, *key, watches=self._watches)
             if not any(found[0].passes):
-                raise RunFailedError(f"Where the script trains ({self._reading}), there is nothing to read. {GOES_ON}")
+                raise RunFailedError(
+                    f"Where the script trains ({self._reading}), there is nothing to read. {self._goes_on}"
+                )
             self._before[key] = found
         return self._before[key][0]
 
@@ -215,7 +228,8 @@ class Prover:
         )
         answer = self._ask(asdict(request))
         if "error" in answer:
-            raise RunFailedError(f"{answer['error'].rstrip('.')}.")
+            hint = f" {self._goes_on}" if "is_not_reached" in answer and not texts else ""
+            raise RunFailedError(f"{answer['error'].rstrip('.')}.{hint}")
         return read_answer(answer), values
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -102,9 +102,9 @@ def test_what_reads_another_dataset_than_when_it_was_recorded_is_not_compared(fi
     ],
 )
 def test_a_script_that_has_nothing_left_to_train_is_told_from_its_recording(
-    fix: FixScript, name: str, reason: str
+    fix: FixScript, tmp_path: Path, name: str, reason: str
 ) -> None:
-    with pytest.raises(RunFailedError, match=f"{reason}.*checkpoint.*--run RUN"):
+    with pytest.raises(RunFailedError, match=f"{reason}.*checkpoint.*--run {tmp_path.name}"):
         fix(name)
 
 
@@ -292,7 +292,7 @@ def test_another_function_is_seen_to_be_another(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPTS["branches"])
     reading = ReadingPlace(LOOP, str(path), SCRIPTS["branches"].splitlines().index("    for batch in ds:") + 1)
-    with Prover(Script(str(path)), reading) as prover:
+    with Prover(Script(str(path)), reading, "as-it-is") as prover:
         assert prover.is_repeatable()
         other = prover.prove({str(path): SCRIPTS["branches"].replace("number * 2", "number * 4")})
         assert other.outcome is ProofOutcome.DIFFERENT
