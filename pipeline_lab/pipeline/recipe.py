@@ -7,6 +7,7 @@ Importing this module loads neither TensorFlow nor pydantic.
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -170,7 +171,11 @@ class Recipe:
     files: dict[str, str] = field(default_factory=dict)
 
     def call(self, number: int) -> DatasetCall:
-        return next(call for call in self.calls if call.number == number)
+        return self._by_number[number]
+
+    @cached_property
+    def _by_number(self) -> dict[int, DatasetCall]:
+        return {call.number: call for call in self.calls}
 
     @property
     def trained(self) -> DatasetUse | None:
