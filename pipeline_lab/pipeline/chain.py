@@ -64,14 +64,19 @@ class Chain:
 
     @cached_property
     def branches(self) -> tuple["Chain", ...]:
-        """The chains of all that a call of several datasets takes, such as ``zip``, which this one begins with."""
-        inputs = self.calls[0].inputs
-        return tuple(
-            chain
-            for number in inputs
-            for own in [Chain(self.recipe, self.use, number)]
-            for chain in (own, *own.branches)
-        )
+        """The chains of what ``zip`` takes, which this one begins with, and of what is zipped there.
+
+        A reading takes elements of all of them from the start, which it does not of what ``concatenate`` and its kin are made of.
+        """
+        found: dict[int, Chain] = {}
+        left = [self]
+        while left:
+            first = left.pop().calls[0]
+            for number in first.inputs if first.method == "zip" else ():
+                if number not in found:
+                    found[number] = Chain(self.recipe, self.use, number)
+                    left.append(found[number])
+        return tuple(found.values())
 
     @cached_property
     def direct(self) -> tuple[DatasetCall, ...]:

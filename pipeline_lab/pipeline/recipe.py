@@ -139,9 +139,8 @@ class DatasetUse:
         pool_threads: Threads that run the dataset's functions; None where its options leave them to tf.data.
         length: Elements; None where they have no end, or their number is not known.
         reads_state: Its functions read variables or tables, which others may change between epochs.
-        seconds: From each time it was begun until another dataset was read, but for validation, in all; other loops between the
-            steps of a training are taken for that.
-        trains: Gradients were taken for its batches; of a loop.
+        seconds: From each time it was begun until another dataset was read, but for validation, in all.
+        trained_steps: Steps of a loop in which gradients were taken, as far as that was seen.
     """
 
     role: str
@@ -153,7 +152,7 @@ class DatasetUse:
     seconds: float = 0.0
     length: int | None = None
     reads_state: bool = False
-    trains: bool = False
+    trained_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,12 +178,11 @@ class Recipe:
 
     @property
     def trained(self) -> DatasetUse | None:
-        """The dataset that was trained on: of those that ``fit`` got, or for which gradients were taken, the longest read; else what loops read most often."""
+        """The dataset that was trained on: of those that ``fit`` got the longest read, else what loops took gradients for, or read, most often."""
         fits = [use for use in self.uses if use.role == TRAINING]
         loops = [use for use in self.uses if use.role == LOOP]
-        known = fits or [use for use in loops if use.trains]
-        return max(known, key=lambda use: use.seconds, default=None) or max(
-            loops, key=lambda use: (use.iterators, use.seconds), default=None
+        return max(fits, key=lambda use: use.seconds, default=None) or max(
+            loops, key=lambda use: (use.trained_steps, use.iterators, use.seconds), default=None
         )
 
     def upstream(self, number: int, *, inside: bool = True) -> Iterator[DatasetCall]:

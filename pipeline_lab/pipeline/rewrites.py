@@ -72,7 +72,7 @@ class Rewrite:
         effect: What it does to the examples.
         risk: How much has to be thought over.
         find: Yields where it applies: the call, or None for the training, the edits, the sentence, and what else changes.
-        in_branches: It may also apply to what a call of several datasets takes: each of these then gives the same as before.
+        in_branches: It may also apply to what ``zip`` takes: each of these then gives the same as before.
     """
 
     key: str

@@ -53,14 +53,14 @@ class ReadingPlace:
         file: Of the expression; empty where nobody knows.
         line: Its first line in the text that is run.
         turn: How many others are read there for that before.
-        made_at: Where the last call that makes the dataset stands in the script as it is; empty where nobody knows.
+        made_at: Where the calls that make the dataset stand in the script as it is, sorted.
     """
 
     role: str
     file: str = ""
     line: int = 0
     turn: int = 0
-    made_at: str = ""
+    made_at: Sequence[str] = ()
 
     def __str__(self) -> str:
         return f"{PurePath(self.file).name}:{self.line}" if self.file else "an unknown line"
@@ -69,8 +69,8 @@ class ReadingPlace:
 def find_reading(recipe: Recipe, use: DatasetUse) -> ReadingPlace:
     """Return where a script reads the dataset of a use."""
     there = [each for each in recipe.uses if _read_at(each) == _read_at(use)]
-    made_at = recipe.call(use.call).place
-    return ReadingPlace(*_read_at(use), there.index(use), "" if made_at is None else str(made_at))
+    made_at = {str(call.place) for call in recipe.upstream(use.call, inside=False) if call.place is not None}
+    return ReadingPlace(*_read_at(use), there.index(use), sorted(made_at))
 
 
 def _read_at(use: DatasetUse) -> tuple[str, str, int]:

@@ -7,6 +7,7 @@ file that changed since.
 
 import ast
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,6 +38,8 @@ from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS
 from pipeline_lab.pipeline.training_edits import edit_training
 
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+"""What Python numbers lines by; ``str.splitlines`` knows more."""
 OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
 """Calls that hand on whatever they get; they may stand where a dataset is read."""
 KEEPING = frozenset({"cache", "snapshot"})
@@ -68,14 +71,19 @@ class Edited:
     refused: tuple[Refused, ...]
 
     def line_of(self, path: str, line: int) -> int:
-        """Return where a line of a file stands now, from 1; what is put in beside a line that changes stands above it."""
+        """Return where a line of a file stands now, from 1; one that changes is the most similar of those in its place."""
         if path not in self.texts:
             return line
-        before, after = (texts[path].splitlines() for texts in (self.before, self.texts))
+        before, after = (_NEWLINE.split(texts[path]) for texts in (self.before, self.texts))
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-        for kind, first, last, _, now_last in matcher.get_opcodes():
+        for kind, first, last, now_first, now_last in matcher.get_opcodes():
             if first < line <= last:
-                return line + now_last - last if kind != "delete" else now_last
+                if kind == "equal":
+                    return line - first + now_first
+                similar = difflib.SequenceMatcher(None, b=before[line - 1], autojunk=False)
+                return 1 + max(
+                    range(now_first, max(now_last, now_first + 1)), key=lambda now: _ratio(similar, after, now)
+                )
         return line
 
     def diff(self, folder: Path | None = None) -> str:
@@ -85,6 +93,11 @@ class Edited:
             folder: To which paths are relative where they are below it.
         """
         return "".join(_diff(_shown(path, folder), self.before[path], text) for path, text in self.texts.items())
+
+
+def _ratio(similar: "difflib.SequenceMatcher[str]", lines: Sequence[str], number: int) -> float:
+    similar.set_seq1(lines[number] if number < len(lines) else "")
+    return similar.ratio()
 
 
 def _shown(path: str, folder: Path | None) -> str:

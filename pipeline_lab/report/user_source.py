@@ -37,7 +37,7 @@ def datasets_read(path: str) -> tuple[Table, ...]:
         return ()
     rows = tuple(
         (
-            "training loop" if use.trains else use.role,
+            "training loop" if use.trained_steps and use == recipe.trained else use.role,
             f"{use.place or '–'} {use.text}".strip(),
             _chain(tuple(recipe.upstream(use.call))),
             f"{use.iterators}",

@@ -59,7 +59,10 @@ def test_what_fit_read_longest_was_trained_on_and_else_what_a_loop_read_most():
         DatasetUse(TRAINING, 3, None, "", 1, seconds=60),
     )
     assert Recipe(CALLS, (warm_up, fine_tuning)).trained == fine_tuning
-    steps, checks = DatasetUse(LOOP, 1, None, "", 1, trains=True), DatasetUse(LOOP, 2, None, "", 9, seconds=5)
+    steps, checks = (
+        DatasetUse(LOOP, 1, None, "", 1, trained_steps=90),
+        DatasetUse(LOOP, 2, None, "", 9, seconds=5, trained_steps=1),
+    )
     assert Recipe(CALLS, (checks, steps)).trained == steps
     assert Recipe().trained is None
 

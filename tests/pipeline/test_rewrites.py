@@ -176,6 +176,11 @@ def test_what_is_zipped_runs_in_parallel_each_by_itself_in_its_order() -> None:
     assert after == ZIPPED.replace("map(f)", f"map(f, {parallel})").replace("map(h)", f"map(h, {parallel})")
 
 
+def test_what_is_read_one_after_the_other_is_left_alone() -> None:
+    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5), "method": "concatenate"})
+    assert [change.call for change in find_changes(recipe) if change.rewrite == "parallel-map"] == [7]
+
+
 def test_one_expression_that_makes_both_of_what_is_zipped_is_changed_once() -> None:
     recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
     place = recipe.call(2).place

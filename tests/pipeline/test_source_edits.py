@@ -330,6 +330,21 @@ def test_a_line_is_found_again_below_what_was_put_in() -> None:
     assert found.line_of("other.py", 3) == 3
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_that_changes_is_found_among_those_in_its_place(end: str) -> None:
+    before = ["a = 1\f", "for batch in (ds.map(f)", "    .batch(2)):", "    pass"]
+    after = [
+        "a = 1\f",
+        "for batch in (ds.map(f, num_parallel_calls=2)",
+        "    .batch(2)",
+        "    .prefetch(1)):",
+        "    pass",
+    ]
+    above = [before[0], "def by_the_batch(function):", "    return 1", *after[1:]]
+    for now, line in ((after, 2), (above, 4)):
+        assert Edited({PATH: end.join(before)}, {PATH: end.join(now)}, (), ()).line_of(PATH, 2) == line
+
+
 def test_steps_per_execution_goes_to_the_one_compile_of_the_model() -> None:
     text = 'ds = ds.batch(2)\nmodel.compile("adam", loss=loss)\nother.compile()\nmodel.fit(ds)\n'
     edit_ = SetTraining("steps_per_execution", 8)

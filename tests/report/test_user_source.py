@@ -30,7 +30,7 @@ def test_each_dataset_is_told_with_its_use_and_the_calls_that_made_it(tmp_path: 
         ("validation", "–", "train.py:9 model.fit(x), train.py:9 model.fit(x) ?", "1"),
     )
     assert table.note
-    loops = (DatasetUse(LOOP, 2, place(5), "dataset", 1, trains=True), DatasetUse(LOOP, 2, place(7), "dataset", 9))
+    loops = (DatasetUse(LOOP, 2, place(5), "dataset", 1, trained_steps=8), DatasetUse(LOOP, 2, place(7), "dataset", 9))
     folder.recipe.write_text(Recipe(CALLS, loops).to_json())
     assert [row[0] for row in datasets_read(str(tmp_path))[0].rows] == ["training loop", "loop"]
     folder.recipe.write_text("{")

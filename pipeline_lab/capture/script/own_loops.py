@@ -13,12 +13,9 @@ from typing import Any, TypeAlias
 import psutil
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils
-from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
-from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.step_hooks import here, replace_method, trained
+from pipeline_lab.capture.script.step_hooks import function_listeners, here, trained
 from pipeline_lab.capture.script.step_notes import Pass
 from pipeline_lab.errors import PipelineLabError
 
@@ -62,7 +59,6 @@ class OwnStep:
 
 class _Open(threading.local):
     step: OwnStep | None = None
-    is_inside = False
 
 
 _open = _Open()
@@ -71,27 +67,13 @@ _last: list[OwnStep] = []
 
 def keep_last_step() -> None:
     """Keep the last complete step of a loop from now on, of one that takes gradients if there is one."""
-    replace_method(Function, "__call__", _keeping)
+    if _keep not in function_listeners:
+        function_listeners.append(_keep)
 
 
 def last_step() -> OwnStep | None:
     """Return it; None where no loop of the script's own called functions for its batches."""
     return _last[-1] if _last else None
-
-
-def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        is_outermost = here.role is None and not _open.is_inside and context.executing_eagerly()
-        _open.is_inside = _open.is_inside or is_outermost
-        try:
-            with CurrentModuleFilter():  # errors quote the lines that made an op: none of them is ours
-                return original(self, *arguments, **options)
-        finally:
-            if is_outermost:
-                _open.is_inside = False
-                _keep(self, arguments, options)
-
-    return call
 
 
 def _keep(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:

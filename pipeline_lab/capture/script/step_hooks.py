@@ -21,6 +21,7 @@ from tensorflow.python.checkpoint.checkpoint import TrackableSaver
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.distribute.input_lib import DistributedIterator, DistributedIteratorBase
 from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
 from pipeline_lab.capture.script.step_notes import (
@@ -62,6 +63,8 @@ class Here(threading.local):
         fit: Calls of ``fit`` so far.
         is_nested: It is inside a hook already.
         is_saving: It writes a checkpoint.
+        is_tracing: A loop inside of a function is traced.
+        function: That the script has called, and that has not returned.
     """
 
     role: Role | None = None
@@ -70,7 +73,8 @@ class Here(threading.local):
     epoch: Pass | None = None
     model: "weakref.ref[Any] | None" = None
     fit = 0
-    is_nested = is_saving = False
+    is_nested = is_saving = is_tracing = False
+    function: Any = None
 
 
 KERAS = frozenset({Role.FIT, Role.EVALUATE})
@@ -80,6 +84,8 @@ _last: Pass | None = None
 """The pass of the last batch of any thread: gradients may be taken on threads of a strategy."""
 trained: set[Hashable] = set()
 """Streams of passes in whose steps gradients were taken."""
+function_listeners: list[Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = []
+"""Called after each call of a ``tf.function`` that is inside of no other, with it and what it was given."""
 now_ns = time.perf_counter_ns
 os.register_at_fork(after_in_child=listeners.clear)
 
@@ -90,6 +96,7 @@ def listen(take: Take) -> None:
     with installed:
         _hook_iterators()
         replace_method(tf.GradientTape, "gradient", _noting_gradients)
+        replace_method(Function, "__call__", _noting_functions)
         replace_method(TrackableSaver, "save", noting_checkpoints)
 
 
@@ -315,28 +322,60 @@ def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
 def note_gradients() -> None:
     """Note that gradients are taken in the steps of the pass that this thread takes batches of."""
     of = here.of or _last
-    if of is not None and here.role is None:
-        if not of.has_gradients:
-            _note_trained(of.dataset())
-        of.has_gradients = True
-        trained.add(of.stream)
+    if of is None or here.role is not None:
+        return
+    is_eager = context.executing_eagerly()
+    if is_eager or here.is_tracing:
+        _count_step(of)
+    elif here.function is not None:  # which is traced now, and takes them whenever it is called
+        setattr(here.function, _TAKES, True)
+    of.has_gradients = True
+    trained.add(of.stream)
 
 
-def _note_trained(dataset: Any) -> None:
-    with contextlib.suppress(Exception):  # of one that nobody noted: must not affect the job
-        wrapping.ledger.mark_trained(vars(getattr(dataset, "_original_dataset", dataset))[NOTE])
+def _count_step(of: Pass) -> None:
+    """Count a step of a pass that trains."""
+    if not of.is_known:
+        of.is_known = True
+        with contextlib.suppress(Exception):  # of a dataset that nobody noted: must not affect the job
+            of.steps = wrapping.ledger.find_steps(vars(of.dataset())[NOTE])
+    if of.steps is not None:
+        of.steps.count += 1
+
+
+_TAKES = "takes_gradients_for_pipeline_lab"
+
+
+def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        is_outermost = here.role is None and here.function is None and context.executing_eagerly()
+        if is_outermost:
+            here.function = self
+        try:
+            with CurrentModuleFilter():  # errors quote the lines that made an op: none of them is ours
+                return original(self, *arguments, **options)
+        finally:
+            if is_outermost:
+                here.function = None
+                if getattr(self, _TAKES, False):
+                    note_gradients()
+                for take in function_listeners:
+                    take(self, arguments, options)
+
+    return call
 
 
 @contextlib.contextmanager
 def tracing(of: Pass) -> Iterator[None]:
     """Take gradients for those of a pass, while the loop over it is traced."""
     global _last
-    before, last = here.of, _last
+    before, last, is_inside = here.of, _last, here.is_tracing
     here.of = _last = of
+    here.is_tracing = True
     try:
         yield
     finally:
-        here.of = before
+        here.of, here.is_tracing = before, is_inside
         if _last is of:  # else another thread took a batch meanwhile
             _last = last
 

@@ -78,7 +78,7 @@ class SampleReader:
         if key not in there or there.index(key) != wanted.turn:
             return
         self._is_reading = True
-        if not self._request.texts and wanted.made_at and wanted.made_at != _made_at(dataset):
+        if not self._request.texts and wanted.made_at and list(wanted.made_at) != _made_at(dataset):
             self.refusal = OTHER_DATASET.format(place=wanted)
             raise Reached
         read = read_sample(dataset, self._request, self._begin_pass)
@@ -98,13 +98,11 @@ def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:
     return ("", 0) if site is None else (site.file, write_site(site, role).place.line)
 
 
-def _made_at(dataset: Any) -> str:
-    """Return where the last call stands that makes a dataset; empty where nobody knows."""
+def _made_at(dataset: Any) -> list[str]:
+    """Return where the calls stand that make a dataset, sorted."""
     from pipeline_lab.worker.recipe.notes import note_of
-    from pipeline_lab.worker.recipe.places import write_site
 
-    note = note_of(dataset)
-    return "" if note.site is None else str(write_site(note.site, note.method).place)
+    return sorted(set(_places_of(note_of(dataset))))
 
 
 def _steps_at_once() -> int:

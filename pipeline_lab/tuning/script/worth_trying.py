@@ -1,6 +1,7 @@
 """Which changes of a script are worth a proof and a race: by the model, by the memory that they take, by what was read of the data."""
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
@@ -54,7 +55,8 @@ def worth_proving(
     worth: list[Change] = []
     left: list[tuple[Change, str]] = []
     for change in found:
-        reason = too_large(change, before, recipe, use) or needless(change, run)
+        reason = too_large(change, before, recipe, use) or never_full(change, before, recipe, use)
+        reason = reason or needless(change, run)
         if not reason:
             worth.append(change)
             continue
@@ -88,6 +90,24 @@ _NEEDLESS = {
     "workers": "The model expects nothing of more threads here.",
     "generator-batches": "The model expects nothing of fewer calls here: the generator's own work takes the time, not its calls.",
 }
+
+
+def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
+    """Return why a cache stays incomplete where the script takes a part of its repeated data; empty where it does not."""
+    chain = list(recipe.upstream(use.call))
+    kept = next((index for index, call in enumerate(chain) if call.number == kept_after(change.edits)), 0)
+    later = [call.method for call in chain[:kept]]
+    if "repeat" not in later or "take" not in later[: (repeat := kept - 1 - later[::-1].index("repeat"))]:
+        return ""
+    take = next(index for index in reversed(range(repeat)) if chain[index].method == "take")
+    sizes = [call.arguments.get("batch_size") for call in chain[take:repeat] if call.method.endswith("batch")]
+    taken, epoch = (
+        before.stages[index].elements if index < len(before.stages) else None for index in (take, repeat + 1)
+    )
+    if taken is None or epoch is None or not all(isinstance(size, int) for size in sizes):
+        return "Whether the script takes a whole pass over the data, so that a cache becomes full, is not known."
+    examples = taken * math.prod(int(size or 1) for size in sizes)
+    return "" if examples >= epoch else f"The script takes {examples:,} of {epoch:,} elements; the cache is never full."
 
 
 def needless(change: Change, run: ScriptRun | Unavailable) -> str:

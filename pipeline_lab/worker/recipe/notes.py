@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -178,14 +178,22 @@ class UseKey(NamedTuple):
 
     Attributes:
         role: What for.
-        read_at, made_at: Keys of the sites of reading and of the last call; None where nobody knows.
+        read_at: Key of the site; None where nobody knows.
+        made_at: The same of all calls that make the dataset.
         method: The last call.
     """
 
     role: str
     read_at: tuple[object, ...] | None
-    made_at: tuple[object, ...] | None
+    made_at: frozenset[tuple[object, ...]]
     method: str
+
+
+@dataclass
+class TrainedSteps:
+    """Steps of a loop in which gradients were taken, as they are counted."""
+
+    count: int = 0
 
 
 @dataclass
@@ -198,7 +206,7 @@ class _Use:
     read: int = 0
     """When it was read last, in iterators of all uses."""
     seconds: float = 0.0
-    trains: bool = False
+    trained: TrainedSteps = field(default_factory=TrainedSteps)
 
 
 class Ledger:
@@ -215,8 +223,8 @@ class Ledger:
 
     def add_use(self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts]) -> UseKey:
         """Note that a dataset is iterated over; facts about it are asked for at the first time."""
-        read_at, made_at = (None if each is None else each.key for each in (site, note.site))
-        key = UseKey(role, read_at, made_at, note.method)
+        made_at = frozenset(each.site.key for each in note.upstream() if each.site is not None)
+        key = UseKey(role, None if site is None else site.key, made_at, note.method)
         with self._lock:
             use = self._uses.get(key)
             if use is None:
@@ -226,7 +234,7 @@ class Ledger:
                 self.version += 1
             elif use.note is not note:  # another dataset, read at the same line
                 use.facts = use.facts.beside(ask())
-            if not self._is_between_steps(use):
+            if role != VALIDATION:  # that is a part of the training, which goes on afterwards
                 self._count_time()
                 self._latest = use
             use.note = note  # the latest one, which the latest trace names
@@ -235,22 +243,12 @@ class Ledger:
             use.read = self._reads
         return key
 
-    def _is_between_steps(self, use: _Use) -> bool:
-        """Say whether it is a part of the training, which goes on afterwards."""
-        is_other_loop = use.role == LOOP and not use.trains
-        return use.role == VALIDATION or (is_other_loop and self._latest is not None and self._latest.trains)
-
-    def mark_trained(self, note: Note) -> None:
-        """Note that gradients are taken for the batches of a dataset, where it was read last."""
+    def find_steps(self, note: Note) -> "TrainedSteps | None":
+        """Return the count of the use in which a dataset was read last; None where that was not noted."""
         with self._lock:
-            use = max(
-                (each for each in self._uses.values() if each.note is note), key=lambda each: each.read, default=None
-            )
-            if use is not None and not use.trains:
-                use.trains = True
-                self.version += 1
-                self._count_time()
-                self._latest = use
+            used = [use for use in self._uses.values() if use.note is note]
+            self.version += 1
+        return max(used, key=lambda use: use.read).trained if used else None
 
     def _count_time(self) -> None:
         now_s = time.monotonic()
@@ -294,7 +292,7 @@ class _Writer:
             round(use.seconds, 3),
             use.facts.length,
             use.facts.reads_state,
-            use.trains,
+            use.trained.count,
         )
 
     def _write(self, note: Note) -> int:

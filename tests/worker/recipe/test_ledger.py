@@ -26,17 +26,15 @@ def test_a_use_lasts_until_another_dataset_is_read_that_does_not_validate_it(mon
     assert [(use.iterators, use.seconds) for use in uses] == [(2, 3 + 6), (1, 1)]
 
 
-def test_a_loop_between_the_steps_of_a_training_is_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock_s = iter((10.0, 11.0, 20.0))
-    monkeypatch.setattr("pipeline_lab.worker.recipe.notes.time.monotonic", lambda: next(clock_s))
-    ledger, trained, other = Ledger(), Note("trained", None), Note("other", None)
-    ledger.add_use(trained, "loop", None, UseFacts)
-    ledger.mark_trained(trained)
-    ledger.mark_trained(Note("never read", None))
-    for _ in range(3):
-        ledger.add_use(other, "loop", None, UseFacts)
-    uses = ledger.recipe().uses
-    assert [(use.iterators, use.seconds, use.trains) for use in uses] == [(1, 10, True), (3, 0, False)]
+def test_steps_are_counted_where_a_dataset_was_read_last() -> None:
+    ledger, note = Ledger(), Note("range", None)
+    assert ledger.find_steps(note) is None
+    ledger.add_use(note, "training", None, UseFacts)
+    ledger.add_use(note, "loop", None, UseFacts)
+    steps = ledger.find_steps(note)
+    assert steps is not None
+    steps.count += 5
+    assert [(use.role, use.trained_steps) for use in ledger.recipe().uses] == [("training", 0), ("loop", 5)]
 
 
 def test_what_is_known_of_a_line_holds_for_all_datasets_that_are_read_there() -> None:

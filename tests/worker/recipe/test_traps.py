@@ -82,6 +82,20 @@ def test_what_is_zipped_stays_together(fix: FixScript) -> None:
     assert "number + 1))).cache()" in found.diff()
 
 
+def test_a_cache_that_a_short_part_of_the_data_never_fills_is_left_alone(fix: FixScript) -> None:
+    found = fix("zipped", source=SCRIPTS["zipped"].replace("take(16)", "take(7)"))
+    assert proposed(found) == ["prefetch", "parallel-map"]
+    assert left(found)["cache"] == "The script takes 56 of 64 elements; the cache is never full."
+
+
+def test_functions_that_make_and_read_what_is_trained_on_and_validated_keep_the_two_apart(fix: FixScript) -> None:
+    found = fix("shared-functions")
+    assert found.proof is not None
+    assert found.proof.elements == (8, 8)
+    assert found.proof.outcome is ProofOutcome.REDRAWN
+    assert "cache" not in found.diff()
+
+
 def test_the_dataset_that_is_trained_on_is_found_though_another_run_reads_fewer_before_it(fix: FixScript) -> None:
     found = fix("filled-once")
     assert proposed(found) == ["prefetch", "parallel-map", "parallel-map", "batch-first"], left(found)

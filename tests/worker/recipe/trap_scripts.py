@@ -238,6 +238,26 @@ read(ds.batch(8))
 done.touch()
 """  # fmt: skip
 
+SHARED_FUNCTIONS = HEAD + """
+def make(count, training):
+    data = tf.data.Dataset.range(count)
+    if training:
+        data = data.map(lambda number: number + tf.random.uniform([], 0, 100, tf.int64))
+    return data.map(lambda number: number * 3).batch(8)
+
+
+def run_epoch(data):
+    for batch in data:
+        pass
+
+
+valid = make(16, False)
+run_epoch(valid)
+for epoch in range(4):
+    run_epoch(make(64, True))
+run_epoch(valid)
+"""  # fmt: skip
+
 ENDS_FOR_GOOD = HEAD + """
 from pathlib import Path
 
@@ -279,6 +299,7 @@ SCRIPTS = {
     "slip": SLIP,
     "branches": BRANCHES,
     "zipped": ZIPPED,
+    "shared-functions": SHARED_FUNCTIONS,
     "filled-once": FILLED_ONCE,
     "read-by-function": READ_BY_FUNCTION,
     "takes-nothing-again": ENDS_FOR_GOOD.replace("TAKEN", "0 if done.exists() else 8"),
