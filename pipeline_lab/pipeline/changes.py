@@ -164,6 +164,15 @@ class Change:
         return what if self.call is None or self.place is None else f"{self.place} {what}"
 
 
+def in_order(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits as they are made: what hands on whatever it gets comes last, behind a cache at the same place."""
+    return sorted(edits, key=lambda edit: isinstance(edit, Insert) and edit.method in OF_ANY_ELEMENTS)
+
+
+OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
+"""Calls that hand on whatever they get; they may stand where a dataset is read."""
+
+
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
     """Yield the numbers of the calls that edits touch."""
     for edit in edits:

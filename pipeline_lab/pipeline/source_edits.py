@@ -18,6 +18,7 @@ import libcst as cst
 
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
+    OF_ANY_ELEMENTS,
     Change,
     Edit,
     InBatches,
@@ -30,6 +31,7 @@ from pipeline_lab.pipeline.changes import (
     SetTraining,
     Value,
     are_compatible,
+    in_order,
     made_at_one_place,
     spread,
 )
@@ -40,8 +42,6 @@ from pipeline_lab.pipeline.training_edits import edit_training
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 """What Python numbers lines by; ``str.splitlines`` knows more."""
-OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
-"""Calls that hand on whatever they get; they may stand where a dataset is read."""
 KEEPING = frozenset({"cache", "snapshot"})
 KEPT_IN = frozenset({"filename", "path"})
 """Arguments that name files, which no two datasets share."""
@@ -152,9 +152,8 @@ class _Writer:
         Raises:
             RefusedError: A change cannot be written.
         """
-        for change in changes:
-            for edit in spread(self._recipe, change).edits:
-                self._add(edit)
+        for edit in in_order(edit for change in changes for edit in spread(self._recipe, change).edits):
+            self._add(edit)
         for (path, node), (method, given) in self._arguments.items():
             self._splices.setdefault(path, []).extend(
                 self._source(path).set_arguments(node, given, _order(self._source(path), node, method))

@@ -310,6 +310,13 @@ def test_one_line_of_two_datasets_may_cache_both_but_not_in_one_file() -> None:
     assert "cannot share a file" in refused(text, Insert(2, "cache", {"filename": "a"}), recipe=recipe)
 
 
+def test_a_cache_stands_before_the_prefetch_at_its_place() -> None:
+    text = f"{HEAD}ds = ds.batch(8)\n"
+    assert written(text, Insert(1, *PREFETCH), Insert(1, "cache")) == text.replace(
+        "batch(8)", "batch(8).cache().prefetch(tf.data.AUTOTUNE)"
+    )
+
+
 def test_what_cannot_be_made_together_is_said_and_the_rest_is_written() -> None:
     text = "ds = ds.map(f)\n"
     changes = [change(SetArgument(1, "num_parallel_calls", value)) for value in (2, 4)]

@@ -20,6 +20,7 @@ from pipeline_lab.pipeline.changes import (
     Rename,
     SetArgument,
     TrainingEdit,
+    in_order,
 )
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
@@ -60,7 +61,7 @@ def change_dataset(dataset: Any, noted: NotedDatasets, edits: Iterable[Edit], sc
     Raises:
         CannotReplayError: One of its calls cannot be made again, or an edit does not suit it.
     """
-    wanted = [edit for edit in edits if not isinstance(edit, TrainingEdit)]
+    wanted = [edit for edit in in_order(edits) if not isinstance(edit, TrainingEdit)]
     own = [_as_in_a_race(edit, scratch) for edit in wanted]
     plan = _Plan(dataset, noted.notes)
     for edit in [*_of_any_arm(noted, dataset, scratch), *own]:
