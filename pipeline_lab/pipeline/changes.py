@@ -14,6 +14,8 @@ from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
 
 AUTOTUNE = -1
 """``tf.data.AUTOTUNE`` as an argument of a call."""
+OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
+"""Calls that hand on whatever they get; they may stand where a dataset is read."""
 
 Value: TypeAlias = bool | int | float | str | None
 
@@ -167,10 +169,6 @@ class Change:
 def in_order(edits: Iterable[Edit]) -> list[Edit]:
     """Return edits as they are made: what hands on whatever it gets comes last, behind a cache at the same place."""
     return sorted(edits, key=lambda edit: isinstance(edit, Insert) and edit.method in OF_ANY_ELEMENTS)
-
-
-OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
-"""Calls that hand on whatever they get; they may stand where a dataset is read."""
 
 
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:

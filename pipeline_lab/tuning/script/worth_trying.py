@@ -8,6 +8,7 @@ from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.chain import Chain
 from pipeline_lab.pipeline.changes import Change, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
@@ -94,16 +95,15 @@ _NEEDLESS = {
 
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache stays incomplete where the script takes a part of its repeated data; empty where it does not."""
-    chain = list(recipe.upstream(use.call))
-    kept = next((index for index, call in enumerate(chain) if call.number == kept_after(change.edits)), 0)
-    later = [call.method for call in chain[:kept]]
-    if "repeat" not in later or "take" not in later[: (repeat := kept - 1 - later[::-1].index("repeat"))]:
+    calls = Chain(recipe, use).calls
+    kept = next((place for place, call in enumerate(calls) if call.number == kept_after(change.edits)), len(calls))
+    repeat = next((place for place in range(kept + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
+    take = next((place for place in range(repeat + 1, len(calls)) if calls[place].method == "take"), None)
+    if take is None:
         return ""
-    take = next(index for index in reversed(range(repeat)) if chain[index].method == "take")
-    sizes = [call.arguments.get("batch_size") for call in chain[take:repeat] if call.method.endswith("batch")]
-    taken, epoch = (
-        before.stages[index].elements if index < len(before.stages) else None for index in (take, repeat + 1)
-    )
+    elements = {len(calls) - 1 - place: stage.elements for place, stage in enumerate(before.stages)}
+    epoch, taken = elements.get(repeat - 1), elements.get(take)
+    sizes = [call.arguments.get("batch_size") for call in calls[repeat:take] if call.method.endswith("batch")]
     if taken is None or epoch is None or not all(isinstance(size, int) for size in sizes):
         return "Whether the script takes a whole pass over the data, so that a cache becomes full, is not known."
     examples = taken * math.prod(int(size or 1) for size in sizes)
