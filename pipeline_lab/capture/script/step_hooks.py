@@ -39,7 +39,7 @@ from pipeline_lab.capture.script.step_notes import (
 )
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.recipe import wrapping
-from pipeline_lab.worker.recipe.notes import NOTE
+from pipeline_lab.worker.recipe.notes import NOTE, TrainedSteps, UseKey
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
@@ -63,8 +63,8 @@ class Here(threading.local):
         fit: Calls of ``fit`` so far.
         is_nested: It is inside a hook already.
         is_saving: It writes a checkpoint.
-        is_tracing: A loop inside of a function is traced.
-        function: That the script has called, and that has not returned.
+        functions: Those that have been called and have not returned, the outermost first.
+        read: Counts of the datasets that have been read since the outermost was called.
     """
 
     role: Role | None = None
@@ -73,8 +73,9 @@ class Here(threading.local):
     epoch: Pass | None = None
     model: "weakref.ref[Any] | None" = None
     fit = 0
-    is_nested = is_saving = is_tracing = False
-    function: Any = None
+    is_nested = is_saving = False
+    functions: tuple[Any, ...] = ()
+    read: frozenset[TrainedSteps] = frozenset()
 
 
 KERAS = frozenset({Role.FIT, Role.EVALUATE})
@@ -82,6 +83,8 @@ KERAS = frozenset({Role.FIT, Role.EVALUATE})
 here = Here()
 _last: Pass | None = None
 """The pass of the last batch of any thread: gradients may be taken on threads of a strategy."""
+_called: tuple[Any, ...] = ()
+"""The functions that any thread has called, for the same reason."""
 trained: set[Hashable] = set()
 """Streams of passes in whose steps gradients were taken."""
 function_listeners: list[Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = []
@@ -98,6 +101,8 @@ def listen(take: Take) -> None:
         replace_method(tf.GradientTape, "gradient", _noting_gradients)
         replace_method(Function, "__call__", _noting_functions)
         replace_method(TrackableSaver, "save", noting_checkpoints)
+        if _note_reading not in wrapping.readers:
+            wrapping.readers.append(_note_reading)
 
 
 def leave(take: Take) -> None:
@@ -254,8 +259,16 @@ def _begin_pass(iterator: Any) -> Pass:
     role = Role.PREDICT if here.role is Role.PREDICT else Role.LOOP
     of = Pass(_stream_of(dataset), role, examples_of(iterator))
     of.dataset = (lambda: None) if dataset is None else weakref.ref(dataset)
+    of.note = getattr(_dataset_behind(iterator), "__dict__", {}).get(NOTE)
     iterator._pass_for_pipeline_lab = of
     return of
+
+
+def _dataset_behind(iterator: Any) -> Any:
+    """Return what an iterator goes over; of one for several devices, what their batches are taken from."""
+    return getattr(
+        iterator._iterators[0] if isinstance(iterator, DistributedIteratorBase) else iterator, "_dataset", None
+    )
 
 
 _streams: "weakref.WeakKeyDictionary[Any, Hashable]" = weakref.WeakKeyDictionary()
@@ -321,61 +334,81 @@ def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def note_gradients() -> None:
     """Note that gradients are taken in the steps of the pass that this thread takes batches of."""
-    of = here.of or _last
-    if of is None or here.role is not None:
+    if here.role is not None:
         return
-    is_eager = context.executing_eagerly()
-    if is_eager or here.is_tracing:
-        _count_step(of)
-    elif here.function is not None:  # which is traced now, and takes them whenever it is called
-        setattr(here.function, _TAKES, True)
-    of.has_gradients = True
-    trained.add(of.stream)
+    of, is_eager = here.of or _last, context.executing_eagerly()
+    for function in () if is_eager else here.functions or _called:  # which take them whenever they are called
+        setattr(function, _TAKES, True)
+    if of is not None:
+        of.has_gradients = True
+        trained.add(of.stream)
+        if is_eager:
+            _count_step(of)
 
 
 def _count_step(of: Pass) -> None:
-    """Count a step of a pass that trains."""
-    if not of.is_known:
-        of.is_known = True
-        with contextlib.suppress(Exception):  # of a dataset that nobody noted: must not affect the job
-            of.steps = wrapping.ledger.find_steps(vars(of.dataset())[NOTE])
+    if of.steps is None and of.note is not None:
+        of.steps, of.note = wrapping.ledger.find_steps(of.note), None
     if of.steps is not None:
         of.steps.count += 1
 
 
 _TAKES = "takes_gradients_for_pipeline_lab"
+_READ = "read_for_pipeline_lab"
+"""Attribute of a function with the counts of the datasets that it reads itself; where it doesn't get them, only its tracing tells."""
 
 
 def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        is_outermost = here.role is None and here.function is None and context.executing_eagerly()
-        if is_outermost:
-            here.function = self
+        global _called
+        around = here.functions
+        if here.role is None:
+            here.functions = _called = (*around, self)
+            if not around:
+                here.read = frozenset()
         try:
             with CurrentModuleFilter():  # errors quote the lines that made an op: none of them is ours
                 return original(self, *arguments, **options)
         finally:
-            if is_outermost:
-                here.function = None
-                if getattr(self, _TAKES, False):
-                    note_gradients()
-                for take in function_listeners:
-                    take(self, arguments, options)
+            here.functions = _called = around
+            if here.role is None:
+                _note_function(self, arguments, options)
 
     return call
+
+
+def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    is_eager, takes = context.executing_eagerly(), getattr(function, _TAKES, False)
+    if not is_eager and takes:
+        note_gradients()  # traced before what it is called by
+    if not is_eager or here.functions:
+        return
+    if here.read:
+        setattr(function, _READ, here.read)
+    read = getattr(function, _READ, ()) if takes else ()
+    for steps in read:
+        steps.count += 1
+    if takes and not read:
+        note_gradients()
+    for take in function_listeners:
+        take(function, arguments, options)
+
+
+def _note_reading(_dataset: Any, key: UseKey, _site: object) -> None:
+    if here.functions:
+        here.read |= {wrapping.ledger.steps_of(key)}
 
 
 @contextlib.contextmanager
 def tracing(of: Pass) -> Iterator[None]:
     """Take gradients for those of a pass, while the loop over it is traced."""
     global _last
-    before, last, is_inside = here.of, _last, here.is_tracing
+    before, last = here.of, _last
     here.of = _last = of
-    here.is_tracing = True
     try:
         yield
     finally:
-        here.of, here.is_tracing = before, is_inside
+        here.of = before
         if _last is of:  # else another thread took a batch meanwhile
             _last = last
 

@@ -31,8 +31,8 @@ class Pass:
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
         dataset: Returns what it goes over, while the script has it.
         fit: Number of the call of ``fit`` that it belongs to; 0 for none.
+        note: Of the dataset that it goes over, until the recipe was asked for ``steps``.
         steps: Count of the steps that train, which the recipe tells; None where it does not, and before it was asked.
-        is_known: It was asked.
     """
 
     stream: Hashable
@@ -43,8 +43,8 @@ class Pass:
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
     fit: int = 0
+    note: Any = None
     steps: Any = None
-    is_known: bool = False
 
 
 def refer_to(iterator: Any) -> Callable[[], Any]:

@@ -33,6 +33,8 @@ MEASURED = 8
 """Elements of each stage that are measured."""
 OTHER_DATASET = "at {place} the script reads another dataset than it did when it was recorded"
 
+INSIDE_FUNCTION = "the dataset read at {place} is made inside a tf.function, where nobody can read it twice"
+
 
 class Reached(BaseException):
     """The script has come to the place, and the dataset has been read."""
@@ -52,7 +54,7 @@ class SampleReader:
         self._request, self._begin_pass = request, begin_pass
         self._met: dict[UseKey, tuple[str, str, int]] = {}
         self.sample: Sample | None = None
-        self.refusal = ""
+        self.refusal: Exception | None = None
         """Why there is none, where the script came to the place."""
         self._is_reading = False
         self._begun = take_number()
@@ -78,17 +80,31 @@ class SampleReader:
         if key not in there or there.index(key) != wanted.turn:
             return
         self._is_reading = True
+        try:
+            self.sample = self._read(dataset)
+        except Exception as error:
+            self.refusal = error
+        raise Reached
+
+    def _read(self, dataset: Any) -> Sample:
+        import tensorflow as tf
+
+        wanted = self._request.reading
         if not self._request.texts and wanted.made_at and list(wanted.made_at) != _made_at(dataset):
-            self.refusal = OTHER_DATASET.format(place=wanted)
-            raise Reached
+            raise RuntimeError(OTHER_DATASET.format(place=wanted))
+        if not hasattr(dataset._variant_tensor, "numpy"):
+            raise RuntimeError(INSIDE_FUNCTION.format(place=wanted))
+        with tf.init_scope():  # it may be a function that is about to read it
+            return self._read_in_python(dataset)
+
+    def _read_in_python(self, dataset: Any) -> Sample:
         read = read_sample(dataset, self._request, self._begin_pass)
         found = _with_others(read, dataset, self._request, self._begun)
         is_plain = self._request.is_seeded and not self._request.texts
         is_plain = is_plain and self._request.draws == Draws.AS_THEY_COME.value
         # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
         found = replace(found, steps_at_once=_steps_at_once())
-        self.sample = replace(found, stages=tuple(_stages(dataset))) if is_plain else found
-        raise Reached
+        return replace(found, stages=tuple(_stages(dataset))) if is_plain else found
 
 
 def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:

@@ -65,8 +65,8 @@ def run_and_read(request: SampleRequest) -> Sample:
         wrapping.readers.remove(reader.note)
     if python.refusal:
         raise RuntimeError(python.refusal)
-    if reader.refusal:
-        raise RuntimeError(reader.refusal)
+    if reader.refusal is not None:
+        raise reader.refusal
     if reader.sample is None:
         raise NotReachedError(f"the script ends before it reads the dataset at {request.reading}")
     return reader.sample

@@ -189,7 +189,7 @@ class UseKey(NamedTuple):
     method: str
 
 
-@dataclass
+@dataclass(eq=False)
 class TrainedSteps:
     """Steps of a loop in which gradients were taken, as they are counted."""
 
@@ -243,12 +243,18 @@ class Ledger:
             use.read = self._reads
         return key
 
-    def find_steps(self, note: Note) -> "TrainedSteps | None":
+    def find_steps(self, note: Note) -> TrainedSteps | None:
         """Return the count of the use in which a dataset was read last; None where that was not noted."""
         with self._lock:
             used = [use for use in self._uses.values() if use.note is note]
             self.version += 1
         return max(used, key=lambda use: use.read).trained if used else None
+
+    def steps_of(self, key: UseKey) -> TrainedSteps:
+        """Return the count of a use that was noted just now."""
+        with self._lock:
+            self.version += 1
+            return self._uses[key].trained
 
     def _count_time(self) -> None:
         now_s = time.monotonic()

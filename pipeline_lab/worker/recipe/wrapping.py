@@ -37,6 +37,8 @@ _OTHERS = frozenset(
 """Methods that make no dataset of their own; the function of ``apply`` calls those that do."""
 _UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
 """Made by TensorFlow around others, again and again."""
+_LOOP_BODY = "ScanDataset"
+"""What AutoGraph makes of a loop's body; what a script makes itself is noted by its method, ``scan``."""
 _DATA = frozenset({"from_tensor_slices", "from_tensors"})
 """What they are given is large; nobody changes it."""
 MAX_LOOKED_AT = 64
@@ -98,6 +100,7 @@ def note_datasets() -> None:
 def note_use(dataset: Any) -> None:
     """Note that an iterator is being made of a dataset; to be called where that happens."""
     with contextlib.suppress(Exception):
+        dataset = _of_script(dataset)
         note = note_of(dataset)
         if any(each.method in STAND_INS for each in note.upstream()):
             return
@@ -108,12 +111,24 @@ def note_use(dataset: Any) -> None:
             read(dataset, key, site)
 
 
+def _of_script(dataset: Any) -> Any:
+    """Return what a loop inside of a function goes over, without the stages that AutoGraph makes of its body."""
+    behind = next(iter(dataset._inputs()), dataset)  # it may take_while the loop goes on
+    for each in (dataset, behind):
+        if note_of(each).method == _LOOP_BODY:
+            return each._inputs()[0]
+    return dataset
+
+
 def _facts_of(dataset: Any) -> UseFacts:
-    if current_graph() is not None:
+    import tensorflow as tf
+
+    if not hasattr(dataset._variant_tensor, "numpy"):  # made inside of a function
         return UseFacts()
-    length = int(dataset.cardinality())
-    threads = dataset.options().threading.private_threadpool_size
-    return UseFacts(threads, length if length >= 0 else None, reads_state(dataset))
+    with tf.init_scope():  # it may be a function that reads it
+        length = int(dataset.cardinality())
+        threads = dataset.options().threading.private_threadpool_size
+        return UseFacts(threads, length if length >= 0 else None, reads_state(dataset))
 
 
 def _wrap_methods(base: Any) -> None:

@@ -1,7 +1,9 @@
 """Steps and pipelines of scripts that are timed alone, in the process that has TensorFlow."""
 
 import contextlib
+import functools
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -173,11 +175,11 @@ def time_loop_alone() -> dict[str, Any]:
         own_loops._last.clear()
 
 
-def find_trained_in_loop() -> str:
-    """Train in one pass, after a step of another one, and read another dataset before some steps; return the last call of the one trained on."""
+def find_trained_in_loop(loop: str) -> list[str]:
+    """Train in one pass, after a step of another one, and read another dataset more often; return the calls of the one trained on."""
     live_iterators.note_new_iterators()
     noted_datasets.note_new_datasets()
-    weight, validation = tf.Variable(1.0), _numbers().prefetch(1)
+    weight = tf.Variable(1.0)
 
     @tf.function
     def step(batch: Any) -> Any:
@@ -190,15 +192,63 @@ def find_trained_in_loop() -> str:
         try:
             for batch in _numbers().skip(BATCHES - 1):
                 step(batch)  # traces it
-            for number, batch in enumerate(_numbers().take(BATCHES)):
-                for each in validation if number % 3 == 0 else ():
-                    tf.reduce_mean(each)
-                step(batch)
+            _LOOPS[loop](step, _numbers().take(BATCHES), _numbers().prefetch(1))
         finally:
             step_hooks.leave(notes)
         recipe = ledger.recipe()
     assert recipe.trained is not None
-    return recipe.call(recipe.trained.call).method
+    return [call.method for call in recipe.upstream(recipe.trained.call)]
+
+
+def _train_from_python(step: Any, training: Any, validation: Any) -> None:
+    for number, batch in enumerate(training):
+        for each in validation if number % 3 == 0 else ():
+            tf.reduce_mean(each)
+        step(batch)
+
+
+def _train_inside_function(step: Any, training: Any, validation: Any, *, hands_on: bool = True) -> None:
+    @tf.function
+    def train(*given: Any) -> None:
+        for batch in given[0] if given else training:
+            step(batch)
+
+    @tf.function
+    def validate(given: Any) -> None:
+        for batch in given:
+            tf.print(tf.reduce_mean(batch), output_stream="file:///dev/null")
+
+    for _ in range(3):
+        train(*[training] if hands_on else [])
+        for _ in range(2):
+            validate(validation)
+
+
+def _train_on_replicas(_step: Any, training: Any, validation: Any) -> None:
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        weight = tf.Variable(1.0, aggregation=tf.VariableAggregation.SUM)
+
+    def step(batch: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_mean(batch)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    train = tf.function(lambda batch: strategy.run(step, (batch,)))
+    validate = tf.function(lambda batch: strategy.run(tf.reduce_mean, (batch,)))
+    training, validation = map(strategy.experimental_distribute_dataset, (training, validation))
+    for number, batch in enumerate(training):
+        for each in validation if number % 3 == 0 else ():
+            validate(each)
+        train(batch)
+
+
+_LOOPS: dict[str, Callable[[Any, Any, Any], None]] = {
+    "in Python": _train_from_python,
+    "in a function": _train_inside_function,
+    "in a function that closes over it": functools.partial(_train_inside_function, hands_on=False),
+    "on replicas": _train_on_replicas,
+}
 
 
 def _told(wanted: Any, found: Any) -> Any:

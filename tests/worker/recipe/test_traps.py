@@ -103,6 +103,15 @@ def test_the_dataset_that_is_trained_on_is_found_though_another_run_reads_fewer_
     assert found.proof.elements == (8, 8)
 
 
+def test_what_a_loop_inside_of_a_function_reads_is_proved_where_python_has_it(fix: FixScript) -> None:
+    found = fix("inside-function")
+    assert proposed(found) == ["prefetch", "parallel-map", "batch-first", "cache"], left(found)
+    assert found.proof is not None
+    assert found.proof.elements == (8, 8)
+    with pytest.raises(RunFailedError, match=r"the dataset read at train.py:14 is made inside a tf.function"):
+        fix("inside-function", source=SCRIPTS["inside-function"].replace("in ds:", "in make():"))
+
+
 def test_what_reads_another_dataset_than_when_it_was_recorded_is_not_compared(fix: FixScript) -> None:
     with pytest.raises(RunFailedError, match=r"at train.py:8 the script reads another dataset than it did"):
         fix("read-by-function")

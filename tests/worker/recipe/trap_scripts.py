@@ -258,6 +258,28 @@ for epoch in range(4):
 run_epoch(valid)
 """  # fmt: skip
 
+INSIDE_FUNCTION = HEAD + """
+def make():
+    return tf.data.Dataset.range(64).map(lambda number: number * 3).batch(8)
+
+
+ds = make()
+
+
+@tf.function
+def train():
+    total = tf.constant(0, tf.int64)
+    for batch in ds:
+        if total > 10**6:
+            break
+        total += tf.reduce_sum(batch)
+    return total
+
+
+for epoch in range(2):
+    train()
+"""  # fmt: skip
+
 ENDS_FOR_GOOD = HEAD + """
 from pathlib import Path
 
@@ -302,6 +324,7 @@ SCRIPTS = {
     "shared-functions": SHARED_FUNCTIONS,
     "filled-once": FILLED_ONCE,
     "read-by-function": READ_BY_FUNCTION,
+    "inside-function": INSIDE_FUNCTION,
     "takes-nothing-again": ENDS_FOR_GOOD.replace("TAKEN", "0 if done.exists() else 8"),
     "never-begins-again": ENDS_FOR_GOOD.replace("range(2)", "range(0 if done.exists() else 2)").replace("TAKEN", "8"),
 }
