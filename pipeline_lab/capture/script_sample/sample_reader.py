@@ -98,8 +98,9 @@ class SampleReader:
             return self._read_in_python(dataset)
 
     def _read_in_python(self, dataset: Any) -> Sample:
-        read = read_sample(dataset, self._request, self._begin_pass)
-        found = _with_others(read, dataset, self._request, self._begun)
+        states = RandomStates(self._request)
+        read = read_sample(dataset, self._request, self._begin_pass, states.leave_off)
+        found = _with_others(read, dataset, self._request, self._begun, states)
         is_plain = self._request.is_seeded and not self._request.texts
         is_plain = is_plain and self._request.draws == Draws.AS_THEY_COME.value
         # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
@@ -132,8 +133,58 @@ def _steps_at_once() -> int:
     return 1
 
 
-def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int], None] = lambda _: None) -> Sample:
-    """Read a dataset, each time to its end or as far as requested; what the first pass leaves of the time is the second's."""
+class RandomStates:
+    """The states of random generators that hang on variables, such as those of Keras' layers.
+
+    How far a pass is read in its time is chance, and so is how far stages have run ahead. So one that is broken off leaves the
+    states where they would be after a number of draws that no pass comes to.
+
+    Args:
+        request: Where it asks for no seeds, states are left to chance.
+    """
+
+    def __init__(self, request: SampleRequest) -> None:
+        self._left = 0
+        self._begun = [*_random_states()] if request.is_seeded else []
+
+    def leave_off(self) -> None:
+        """Set the states, once an iterator is gone that has not come to its end."""
+        self._left += 1
+        for variable, value, counter in self._begun:
+            value = value.copy()
+            value[counter] += self._left * MANY_DRAWS
+            variable.assign(value)
+
+
+MANY_DRAWS = 1 << 20
+
+
+def _random_states() -> Iterator[tuple[Any, Any, int]]:
+    """Yield the variables, their values and which of these counts the draws."""
+    import keras
+    import tensorflow as tf
+
+    counters = {keras.random.SeedGenerator: 1, tf.random.Generator: 0}
+    for each in gc.get_objects():
+        for kind in counters.keys() & set(type(each).__mro__):
+            variable = each.state
+            yield variable, np.array(variable), counters[kind]
+
+
+def read_sample(
+    dataset: Any,
+    request: SampleRequest,
+    begin_pass: Callable[[int], None] = lambda _: None,
+    leave_off: Callable[[], None] = lambda: None,
+) -> Sample:
+    """Read a dataset, each time to its end or as far as requested; what the first pass leaves of the time is the second's.
+
+    Args:
+        dataset: Of the script.
+        request: How far to read.
+        begin_pass: Called with the number of each pass before it begins.
+        leave_off: Called after each pass that has not come to its end.
+    """
     begun_s = time.monotonic()
     passes: list[list[str]] = []
     rows: list[dict[str, int]] = []
@@ -157,6 +208,8 @@ def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int]
             if len(digests) >= request.elements or (time.monotonic() > until_s and len(digests) >= FAR_ENOUGH):
                 has_ended = False
                 break
+        if not has_ended:
+            leave_off()
         passes.append(digests)
         rows.append(dict(examples))
         ended.append(has_ended)
@@ -164,7 +217,7 @@ def read_sample(dataset: Any, request: SampleRequest, begin_pass: Callable[[int]
     return Sample(tuple(map(tuple, passes)), tuple(rows), tuple(ended), sum(sizes))
 
 
-def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int) -> Sample:
+def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int, states: RandomStates) -> Sample:
     """Add the other datasets that were asked for; they are numbered in the order in which the script made them.
 
     Args:
@@ -172,6 +225,7 @@ def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int
         dataset: It.
         request: What is wanted.
         begun: Number below those in the names of the script's datasets.
+        states: Of random generators.
     """
     if not request.others and not request.numbers:
         return found
@@ -200,7 +254,8 @@ def _with_others(found: Sample, dataset: Any, request: SampleRequest, begun: int
     for number, (note, each) in enumerate(ends):
         places = tuple(_places_of(note))
         if number in request.numbers or not set(request.others).isdisjoint(places):
-            others.append(replace(read_sample(each, short), places=places, number=number))
+            read = read_sample(each, short, leave_off=states.leave_off)
+            others.append(replace(read, places=places, number=number))
     return replace(found, others=tuple(others), made=len(ends))
 
 

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
+from pipeline_lab.capture.script_sample.sample_reader import RandomStates, read_sample
 from pipeline_lab.capture.script_sample.stopped_script import answer
 from pipeline_lab.capture.watch_script import run_script
-from pipeline_lab.pipeline.samples import SampleRequest
+from pipeline_lab.pipeline.recipe import LOOP
+from pipeline_lab.pipeline.samples import ReadingPlace, SampleRequest
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.changed import NotedDatasets, change_dataset
@@ -35,6 +38,18 @@ def recipe_of_script(path: str) -> str:
     with _as_in_a_process_of_its_own():
         run_script(path, [])
         return wrapping.ledger.recipe().to_json()
+
+
+def passes_of_draws(elements: int, *, is_seeded: bool) -> Any:
+    """Return what two passes hold that are broken off, over numbers to which random ones are added by a state in a variable."""
+    state = keras.random.SeedGenerator(3)
+    dataset = tf.data.Dataset.range(99).map(
+        lambda number: float(number) + keras.random.uniform([1], seed=state), num_parallel_calls=1
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        reading, values = ReadingPlace(LOOP), f"{folder}/values.npz"
+        request = SampleRequest("", [], False, {}, reading, elements, 60.0, values, 60.0, is_seeded=is_seeded)
+        return read_sample(dataset, request, leave_off=RandomStates(request).leave_off).passes
 
 
 def elements_as_raced(path: str, change: str) -> list[Any]:
