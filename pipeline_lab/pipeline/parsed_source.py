@@ -163,21 +163,28 @@ class ParsedSource:
             return str(value)
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
-    @cached_property
-    def tensorflow(self) -> str:
-        """The name that TensorFlow has in the file; empty without one."""
+    def tensorflow(self, near: cst.CSTNode) -> str:
+        """Return the name that TensorFlow has near a node; empty without one, and where the module imports it only later."""
         found = ""
         for part in self._parts():
-            if isinstance(part, cst.Import):
+            is_there = self._is_inside_function(near) or self.span(part)[1] <= self.span(near)[0]
+            if isinstance(part, cst.Import) and is_there:
                 names = [alias for alias in part.names if self.code(alias.name) == "tensorflow"]
                 found = names[0].evaluated_alias or "tensorflow" if names else found
         return found
+
+    def _is_inside_function(self, node: cst.CSTNode) -> bool:
+        around: cst.CSTNode | None = node
+        while around is not None and not isinstance(around, cst.FunctionDef):
+            around = self.parents.get(around)
+        return around is not None
 
     def _autotune(self, near: cst.CSTNode) -> str:
         named = (part for part in self._parts() if isinstance(part, cst.Assign) and _NAMED.fullmatch(self.code(part)))
         if any(self.span(part)[1] <= self.span(near)[0] for part in named):
             return "AUTOTUNE"
-        return f"{self.tensorflow}.data.AUTOTUNE" if self.tensorflow else str(AUTOTUNE)
+        tensorflow = self.tensorflow(near)
+        return f"{tensorflow}.data.AUTOTUNE" if tensorflow else str(AUTOTUNE)
 
     def _parts(self) -> Iterator[cst.BaseSmallStatement]:
         """Yield the simple statements of the module itself."""

@@ -232,13 +232,14 @@ class _Writer:
     def _hand_over(self, number: int, size: int) -> None:
         """Call a function that hands over a generator's elements by the batch, and write it before the statement."""
         source, node, _ = self._find(number)
-        if not source.tensorflow:
-            raise RefusedError(f"{source.name} does not import tensorflow, which it would need.")
+        tensorflow = source.tensorflow(node)
+        if not tensorflow:
+            raise RefusedError(f"{source.name} does not import tensorflow before, which it would need.")
         if any(each.star for each in node.args):
             raise RefusedError(f"What {IN_BATCHES} would be given in {source.name} is not known.")
         name = source.new_name(IN_BATCHES)
         self._splice(source, *source.span(node.func), name.encode())
-        text = BY_THE_BATCH.format(name=name, size=size, tf=source.tensorflow)
+        text = BY_THE_BATCH.format(name=name, size=size, tf=tensorflow)
         place = source.before_statement_of_module(node)
         helper = Splice(place, place, b"".join(line.encode() + source.newline for line in text.splitlines()))
         if helper not in self._splices[source.path]:
@@ -328,11 +329,12 @@ class _Writer:
         return f".{method}({', '.join(written)})".encode()
 
     def _write_options(self, source: ParsedSource, node: cst.BaseExpression, arguments: Mapping[str, Value]) -> str:
-        if not source.tensorflow:
-            raise RefusedError(f"{source.name} does not import tensorflow, whose options it would need.")
+        tensorflow = source.tensorflow(node)
+        if not tensorflow:
+            raise RefusedError(f"{source.name} does not import tensorflow before, whose options it would need.")
         place, indent = source.line_before(node)
         name = source.new_name("pool_options")
-        lines = [f"{name} = {source.tensorflow}.data.Options()"]
+        lines = [f"{name} = {tensorflow}.data.Options()"]
         lines += [
             f"{name}.threading.{option} = {source.write_value(option, value, node)}"
             for option, value in arguments.items()

@@ -119,6 +119,14 @@ def test_autotune_is_written_by_the_name_that_the_file_has_for_it(head: str, aut
     assert written(text, Insert(1, *PREFETCH)) == text.replace(".batch(32)", f".batch(32).prefetch({autotune})")
 
 
+def test_where_tensorflow_is_imported_further_down_only_functions_know_its_name() -> None:
+    text = "{}\nimport tensorflow as tf\nmodel.fit(make())\n"
+    function = text.format("def make():\n    return data.batch(32)\n")
+    assert ".prefetch(tf.data.AUTOTUNE)" in written(function, Insert(1, *PREFETCH))
+    assert ".prefetch(-1)" in written(text.format("make = lambda: data.batch(32)"), Insert(1, *PREFETCH))
+    assert "does not import tensorflow before" in refused(text.format("ds = ds.batch(32)"), Insert(1, *OPTIONS))
+
+
 def test_a_name_that_the_file_gives_autotune_further_down_is_not_used() -> None:
     text = "import tensorflow as tf\nds = ds.batch(32)\nAUTOTUNE = tf.data.AUTOTUNE\nmodel.fit(ds)\n"
     assert ".prefetch(tf.data.AUTOTUNE)" in written(text, Insert(1, *PREFETCH))
