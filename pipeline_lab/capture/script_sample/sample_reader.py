@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import hashlib
+import random
 import sys
 import time
 from collections import Counter
@@ -134,7 +135,7 @@ def _steps_at_once() -> int:
 
 
 class RandomStates:
-    """The states of random generators that hang on variables, such as those of Keras' layers.
+    """The states of random generators: Python's and NumPy's own, and those in variables, such as of Keras' layers.
 
     How far a pass is read in its time is chance, and so is how far stages have run ahead. So one that is broken off leaves the
     states where they would be after a number of draws that no pass comes to.
@@ -144,12 +145,15 @@ class RandomStates:
     """
 
     def __init__(self, request: SampleRequest) -> None:
-        self._left = 0
+        self._left, self._is_seeded = 0, request.is_seeded
         self._begun = [*_random_states()] if request.is_seeded else []
 
     def leave_off(self) -> None:
         """Set the states, once an iterator is gone that has not come to its end."""
         self._left += 1
+        if self._is_seeded:
+            random.seed(self._left)
+            np.random.seed(self._left)
         for variable, value, counter in self._begun:
             value = value.copy()
             value[counter] += self._left * MANY_DRAWS

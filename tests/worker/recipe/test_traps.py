@@ -76,11 +76,14 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
 
 
 @pytest.mark.parametrize("is_seeded", [True, False])
+@pytest.mark.parametrize("of", ["Keras", "Python", "NumPy"])
 def test_where_a_pass_is_broken_off_does_not_show_in_what_the_next_one_draws(
-    ask_tensorflow: Callable[..., Any], is_seeded: bool
+    ask_tensorflow: Callable[..., Any], of: str, is_seeded: bool
 ) -> None:
     task = "tests.worker.recipe.trap_tasks:passes_of_draws"
-    (first, second), (_, longer) = (ask_tensorflow(task, elements=count, is_seeded=is_seeded) for count in (5, 9))
+    (first, second), (_, longer) = (
+        ask_tensorflow(task, elements=count, of=of, is_seeded=is_seeded) for count in (5, 9)
+    )
     assert first != second
     assert (list(longer)[:5] == list(second)) is is_seeded
 

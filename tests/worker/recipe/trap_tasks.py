@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import random
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
@@ -40,12 +42,16 @@ def recipe_of_script(path: str) -> str:
         return wrapping.ledger.recipe().to_json()
 
 
-def passes_of_draws(elements: int, *, is_seeded: bool) -> Any:
-    """Return what two passes hold that are broken off, over numbers to which random ones are added by a state in a variable."""
-    state = keras.random.SeedGenerator(3)
-    dataset = tf.data.Dataset.range(99).map(
-        lambda number: float(number) + keras.random.uniform([1], seed=state), num_parallel_calls=1
-    )
+def passes_of_draws(elements: int, *, of: str, is_seeded: bool) -> Any:
+    """Return what two passes hold that are broken off, over random numbers of a generator."""
+    if of == "Keras":
+        state = keras.random.SeedGenerator(3)
+        dataset = tf.data.Dataset.range(99).map(lambda _: keras.random.uniform([1], seed=state), num_parallel_calls=1)
+    else:
+        draw = {"Python": random.random, "NumPy": np.random.random}[of]
+        numbers = tf.TensorSpec([], tf.float64)
+        dataset = tf.data.Dataset.from_generator(lambda: (draw() for _ in range(99)), output_signature=numbers)
+        dataset = dataset.prefetch(50)
     with tempfile.TemporaryDirectory() as folder:
         reading, values = ReadingPlace(LOOP), f"{folder}/values.npz"
         request = SampleRequest("", [], False, {}, reading, elements, 60.0, values, 60.0, is_seeded=is_seeded)
