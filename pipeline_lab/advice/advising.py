@@ -91,10 +91,10 @@ def _for_input(
         recommendation = _WAITING_GENERATOR if slow is InputCause.SOURCE and stage == GENERATOR else slow.recommendation
         functions = name_python(calls)
         why = recommendation.why.format(stage=name_stage(calls, stage or ""), python=functions and f" in {functions}")
-        return (
-            Suggestion(_change(slow, recommendation, calls), why, _gain_to(calibration)),
-            *overlap,
-        )
+        change = _change(slow, recommendation, calls)
+        if slow is InputCause.OWN_BATCHES:  # to make them ahead is what its advice says
+            return (Suggestion(change, why, NO_GAIN if overlap_percent is None else _gain(overlap_percent)),)
+        return (Suggestion(change, why, _gain_to(calibration)), *overlap)
     faster = VerdictClass.INPUT_BOUND.recommendation
     assert faster is not None
     advice = Suggestion(faster.change, faster.why, _gain_to(calibration))

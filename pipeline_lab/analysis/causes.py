@@ -360,6 +360,15 @@ class InputCause(StrEnum):
             "The first step of each epoch waits while {stage} starts again; the other steps hardly wait.",
         ),
     )
+    OWN_BATCHES = (
+        "own-batches",
+        ", because the script makes its batches itself, between the calls of {stage}",
+        Recommendation(
+            "Make the batches while the step runs: with tf.data, or in processes of their own; a thread (Dataset.from_generator(…).prefetch(2)) "
+            "is enough where making them mostly waits for a disk or a network.",
+            "Between the calls of {stage} the script's own Python runs, and TensorFlow has nothing to do.",
+        ),
+    )
     NO_OVERLAP = (
         "no-overlap",
         ", because input and compute do not overlap",

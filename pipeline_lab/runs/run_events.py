@@ -117,6 +117,14 @@ class IteratorEndEvent(Event):
 
 
 @dataclass(frozen=True)
+class OwnBatchesEvent(Event):
+    """The script makes the batches itself that it trains on, and calls its step with them: ``train_step at train.py:40``."""
+
+    kind = "own_batches"
+    call: str
+
+
+@dataclass(frozen=True)
 class WindowEvent(Event):
     """One profile window is on disk.
 
@@ -193,6 +201,7 @@ KINDS: dict[str, type[Event]] = {
         EvaluationEvent,
         CheckpointEvent,
         IteratorEndEvent,
+        OwnBatchesEvent,
         WindowEvent,
         RaceEvent,
         NoteEvent,

@@ -252,3 +252,12 @@ def test_one_iterator_for_all_epochs_is_suggested_once_with_the_models_numbers_w
     other = Suggestion("Cache.", "Why.", 3.0)
     assert _with_one_iterator_once((other, words, model)) == (other, model)
     assert _with_one_iterator_once((words, other)) == (words, other)
+
+
+def test_batches_that_the_script_makes_are_made_beside_the_step_and_no_prefetch_is_advised() -> None:
+    found = judged(input_wait=60, device_compute=40)
+    own = replace(found.verdict, cause=InputCause.OWN_BATCHES.value, stage="step at train.py:4", overlap_percent=40.0)
+    (only,) = advise(replace(found, verdict=own)).verdict.suggestions
+    assert only.change == InputCause.OWN_BATCHES.recommendation.change
+    assert only.why.startswith("Between the calls of step at train.py:4")
+    assert only.predicted_gain_percent == 40.0

@@ -56,6 +56,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
     InputCause.PYTHON_WAITS: ("parallel-python", "workers"),
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
+    InputCause.OWN_BATCHES: (),
     InputCause.EPOCH_START: (
         "shuffle-first",
         "cache",

@@ -1,7 +1,7 @@
 """The steps as the job itself timed them: every step of a run, profiled or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import Event, WindowEvent
+from pipeline_lab.runs.run_events import Event, OwnBatchesEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -55,6 +55,8 @@ class JobSteps:
             the waits. None where none is known.
         break_total_ns: From the return of each epoch's last call to the first request of the next, evaluations and checkpoints left out,
             summed; what devices still had to do then is part of it.
+        own_call: Call of the step with batches that the script makes itself: ``train_step at train.py:40``; its waits are what passes
+            between these calls. None where a dataset makes them.
     """
 
     table: pa.Table
@@ -66,6 +68,7 @@ class JobSteps:
     examples_per_second: float | None
     call_total_ns: int | None = None
     break_total_ns: int = 0
+    own_call: str | None = None
 
     @property
     def has_hidden_waits(self) -> bool:
@@ -258,13 +261,21 @@ def _measure(job: JobView) -> JobSteps:
     if not job.tables.times_steps:
         raise TraceIncompleteError(NO_JOB_STEPS)
     found = job.tables
-    return measure_job_steps(
+    measured = measure_job_steps(
         found.steps,
         found.samples,
         job.origin_ns,
         launches_ahead=found.launches_ahead,
         checkpoints=_checkpoints(job),
     )
+    return replace(measured, own_call=_own_call(job))
+
+
+def _own_call(job: JobView) -> str | None:
+    try:
+        return next((event.call for event in job.tables.events if isinstance(event, OwnBatchesEvent)), None)
+    except TraceIncompleteError:  # the events are damaged, which others say
+        return None
 
 
 def _to_json(job: JobSteps) -> Document:

@@ -17,6 +17,7 @@ from pipeline_lab.analysis.verdict.input_facts import (
     Blamed,
     InputFacts,
     Processor,
+    beside_step,
     gather,
     overlap_gain,
     parallel_gain,
@@ -82,6 +83,9 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
         results: Of a job that waits for input.
         waiting_share: Exposed wait over the step, 0 to 1.
     """
+    own_call = None if isinstance(results.job_steps, Unavailable) else results.job_steps.own_call
+    if own_call is not None:
+        return Blame(own_call, InputCause.OWN_BATCHES, overlap_gain=beside_step(results, waiting_share))
     facts = gather(results, waiting_share)
     if facts is None:
         return _blame_turns(results.calibration)
@@ -248,8 +252,8 @@ CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.SOURCE, source),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause. Python comes before the processor where it is most of what the job takes of it, and after it
-elsewhere; what may overlap is bounded by idle cores already. Python that waits is held up by order and threads like anything else."""
+"""The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline. Python comes
+before the processor where it is most of what the job takes of it, and after it elsewhere; what may overlap is bounded by idle cores already. Python that waits is held up by order and threads like anything else."""
 
 
 def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:

@@ -330,15 +330,22 @@ LEAST_AT_ONCE = 2.0
 
 def overlap_gain(facts: InputFacts) -> float:
     """Return the share of the step that working ahead would save at best, 0 to 1; 0 where a stage does so already."""
-    if facts.works_ahead:
-        return 0.0
-    return min(facts.waiting_share, 1.0 - facts.waiting_share, _idle_cores(facts))
+    return 0.0 if facts.works_ahead else _beside_step(facts.waiting_share, facts.processor)
+
+
+def beside_step(results: Results, waiting_share: float) -> float:
+    """Return the same of a job of whose pipeline nothing is known."""
+    return _beside_step(waiting_share, _processor(results))
+
+
+def _beside_step(waiting_share: float, processor: Processor | None) -> float:
+    return min(waiting_share, 1.0 - waiting_share, _idle_cores(processor))
 
 
 def parallel_gain(facts: InputFacts) -> float:
     """Return the share of the step that more calls at once in the blamed stage would save at best, 0 to 1."""
     saved = facts.waiting_share * facts.blamed.share * (1.0 - 1.0 / times_as_many(facts))
-    return min(saved, _idle_cores(facts))
+    return min(saved, _idle_cores(facts.processor))
 
 
 def times_as_many(facts: InputFacts) -> float:
@@ -346,6 +353,6 @@ def times_as_many(facts: InputFacts) -> float:
     return max(LEAST_AT_ONCE, (facts.pool_threads or 0) / max(1.0, facts.blamed.parallelism or 1.0))
 
 
-def _idle_cores(facts: InputFacts) -> float:
+def _idle_cores(processor: Processor | None) -> float:
     """Return the share of the cores that the job leaves idle, 1 where that is not known."""
-    return 1.0 if facts.processor is None else max(0.0, 1.0 - facts.processor.own_share)
+    return 1.0 if processor is None else max(0.0, 1.0 - processor.own_share)

@@ -40,6 +40,7 @@ from pipeline_lab.capture.script.step_notes import (
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import NOTE, TrainedSteps, UseKey
+from pipeline_lab.worker.recipe.places import find_site, write_site
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
@@ -47,6 +48,8 @@ Take = Callable[[Note], None]
 listeners: list[Take] = []
 installed = threading.Lock()
 MARK = "notes_for_pipeline_lab"
+MOST_BESIDE = 8
+"""Functions that a script calls between two steps whose batches it makes itself; where it calls more, it evaluates."""
 SHORTEST_END_NS = 10 * NS_PER_MS
 """The end of an iterator that waits for no thread takes less."""
 
@@ -63,6 +66,9 @@ class Here(threading.local):
         fit: Calls of ``fit`` so far.
         is_nested: It is inside a hook already.
         is_saving: It writes a checkpoint.
+        own: The pass whose batches the script makes itself.
+        returned_ns: When the last step of that ended.
+        beside, beside_ns: Calls of other functions since then, and how long they took.
         functions: Those that have been called and have not returned, the outermost first.
         read: Counts of the datasets that have been read since the outermost was called.
     """
@@ -74,6 +80,8 @@ class Here(threading.local):
     model: "weakref.ref[Any] | None" = None
     fit = 0
     is_nested = is_saving = False
+    own: Pass | None = None
+    returned_ns = beside = beside_ns = 0
     functions: tuple[Any, ...] = ()
     read: frozenset[TrainedSteps] = frozenset()
 
@@ -354,6 +362,8 @@ def _count_step(of: Pass) -> None:
 
 
 _TAKES = "takes_gradients_for_pipeline_lab"
+_LOOPS = "loops_for_pipeline_lab"
+"""Mark of a function that goes through a dataset."""
 _READ = "read_for_pipeline_lab"
 """Attribute of a function with the counts of the datasets that it reads itself; where it doesn't get them, only its tracing tells."""
 
@@ -361,7 +371,7 @@ _READ = "read_for_pipeline_lab"
 def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         global _called
-        around = here.functions
+        around, begun_ns = here.functions, now_ns()
         if here.role is None:
             here.functions = _called = (*around, self)
             if not around:
@@ -372,12 +382,12 @@ def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             here.functions = _called = around
             if here.role is None:
-                _note_function(self, arguments, options)
+                _note_function(self, arguments, options, begun_ns)
 
     return call
 
 
-def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any], begun_ns: int) -> None:
     is_eager, takes = context.executing_eagerly(), getattr(function, _TAKES, False)
     if not is_eager and takes:
         note_gradients()  # traced before what it is called by
@@ -388,10 +398,45 @@ def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
     read = getattr(function, _READ, ()) if takes else ()
     for steps in read:
         steps.count += 1
-    if takes and not read:
-        note_gradients()
+    trains = takes and not read
+    if trains and listeners and not hasattr(function, _LOOPS) and _makes_batches():
+        _note_own_step(function, arguments, begun_ns)
+    else:
+        if trains:
+            note_gradients()
+        if here.own is not None:
+            here.beside += 1
+            here.beside_ns += now_ns() - begun_ns
     for take in function_listeners:
         take(function, arguments, options)
+
+
+def _makes_batches() -> bool:
+    """Say whether the script makes the batches of a step itself: no dataset was read before, or this step was its own already.
+
+    Beside a GPU nobody says so: a call returns before its step is done, so that the time up to the next one need not be a wait.
+    """
+    if here.own is not None:
+        return bool(here.own.stream == place_of_loop())
+    return here.of is None and _last is None and not tf.config.list_physical_devices("GPU")
+
+
+def _note_own_step(function: Any, given: Any, begun_ns: int) -> None:
+    """Note a step whose batch the script makes itself, from the end of the step before it on.
+
+    Other functions that are called between the two are no wait; where many are, or a dataset is read, something else was done.
+    """
+    is_plain = here.own is not None and here.asked_ns < here.returned_ns and here.beside <= MOST_BESIDE
+    asked_ns = here.returned_ns + here.beside_ns if is_plain else begun_ns
+    with contextlib.suppress(Exception):  # must not affect the job
+        if here.own is None:
+            site = find_site(sys._getframe())
+            call = getattr(function, "__name__", "the step") + (
+                "" if site is None else f" at {write_site(site, '').place}"
+            )
+            here.own = Pass(place_of_loop(), has_gradients=True, call=call)
+        here.returned_ns, here.beside, here.beside_ns = now_ns(), 0, 0
+        tell(Took(here.own, asked_ns, begun_ns, count_examples(given)))
 
 
 def _note_reading(_dataset: Any, key: UseKey, _site: object) -> None:
@@ -403,6 +448,8 @@ def _note_reading(_dataset: Any, key: UseKey, _site: object) -> None:
 def tracing(of: Pass) -> Iterator[None]:
     """Take gradients for those of a pass, while the loop over it is traced."""
     global _last
+    for function in here.functions:
+        setattr(function, _LOOPS, True)
     before, last = here.of, _last
     here.of = _last = of
     try:
@@ -420,7 +467,7 @@ def noting_checkpoints(original: Callable[..., Any]) -> Callable[..., Any]:
     """Note how long a method writes a checkpoint on a thread that trains, if no other does around it."""
 
     def save(self: Any, *arguments: Any, **options: Any) -> Any:
-        trains = here.of is not None or here.role is not None
+        trains = here.of is not None or here.own is not None or here.role is not None
         if not listeners or not trains or here.is_saving:
             return original(self, *arguments, **options)
         here.is_saving, begun_ns = True, now_ns()

@@ -31,7 +31,14 @@ from pipeline_lab.capture.script.step_notes import (
     Seen,
     Took,
 )
-from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, IteratorEndEvent, NoteEvent, ProgressEvent
+from pipeline_lab.runs.run_events import (
+    CheckpointEvent,
+    EvaluationEvent,
+    IteratorEndEvent,
+    NoteEvent,
+    OwnBatchesEvent,
+    ProgressEvent,
+)
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, TableWriter
 from pipeline_lab.units import NS_PER_S
@@ -211,6 +218,8 @@ class StepLog:
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
             self._begin_training(of.stream)
+            if of.call:
+                self._log.write(OwnBatchesEvent(of.call))
         if of.stream in self._training:
             self._read_training(note)
         else:

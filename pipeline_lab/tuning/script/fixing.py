@@ -38,6 +38,7 @@ from pipeline_lab.units import format_percent
 
 ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
+OWN_BATCHES = "The script makes its batches itself, between the calls of {call}; only pipelines of tf.data and Keras can be changed."
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
@@ -107,10 +108,13 @@ def find_fix(
         effort: What its proofs may take.
 
     Raises:
-        StoreError: The run has no recipe.
+        StoreError: The run has no recipe, or the script makes its batches itself.
         OptionsError: A requested change cannot be read.
         RunFailedError: The script does not come to its training any more.
     """
+    steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
+    if not isinstance(steps, Unavailable) and steps.own_call is not None:
+        raise StoreError(OWN_BATCHES.format(call=steps.own_call))
     recipe = read_recipe(folder.recipe)
     use = None if recipe is None else recipe.trained
     if recipe is None or use is None:

@@ -450,3 +450,12 @@ def test_without_waits_in_the_windows_the_stage_that_works_longest_is_to_blame()
     quick = replace(unseen, stages=(stage(0, "MapAndBatch", 1), stage(1, "TFRecord", 300)))
     assert blame(quick).stage == "TFRecord"
     assert blame(replace(unseen, stages=())).stage is None
+
+
+def test_what_makes_its_batches_between_the_calls_of_its_step_is_told_so_whatever_else_it_reads() -> None:
+    stages = pipeline(stage(0, "Root"), stage(1, "Map", 40), blamed=1)
+    steps = replace(results.job_steps(), own_call="step at train.py:4")
+    load = replace(SLEEPING, cores_used=3.0)
+    found = find_blame(results.diagnosis(job_steps=steps, tf_data=stages, job_load=load), 0.6)
+    assert (found.stage, found.cause) == ("step at train.py:4", InputCause.OWN_BATCHES)
+    assert found.overlap_gain == pytest.approx(0.25), "of four cores one is idle"

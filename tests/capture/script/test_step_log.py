@@ -23,7 +23,14 @@ from pipeline_lab.capture.script.step_notes import (
     refer_to,
     sort_notes,
 )
-from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, IteratorEndEvent, NoteEvent, read_events
+from pipeline_lab.runs.run_events import (
+    CheckpointEvent,
+    EvaluationEvent,
+    IteratorEndEvent,
+    NoteEvent,
+    OwnBatchesEvent,
+    read_events,
+)
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.units import NS_PER_MS as MS
@@ -296,6 +303,15 @@ def test_ends_of_iterators_are_reported_with_their_times(script: Script) -> None
     script.rows()
     (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorEndEvent)]
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
+
+
+def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_step(script: Script) -> None:
+    for _ in range(4):
+        script.take(Pass("own", has_gradients=True, call="step at train.py:4"), 5, 9)
+    assert [row["wait_ns"] // MS for row in script.rows()] == [5, 5, 5]
+    assert [event.call for event in read_events(script.own.events) if isinstance(event, OwnBatchesEvent)] == [
+        "step at train.py:4"
+    ]
 
 
 def test_a_script_whose_steps_nobody_sees_says_so(script: Script) -> None:

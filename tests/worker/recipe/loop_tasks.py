@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Took
-from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.units import NS_PER_MS, NS_PER_S
 from tests.support.patience import PATIENCE_S
 
 WAIT_S, WORK_S = 0.02, 0.03
@@ -140,6 +141,43 @@ def take_gradients_beside_tracing() -> list[bool]:
     thread.start()
     thread.join()
     return [traced.has_gradients, other.has_gradients]
+
+
+def train_on_own_batches() -> dict[str, Any]:
+    """Train on arrays that Python makes, with another function beside each step, an evaluation and a dataset between some."""
+    notes: deque[Note] = deque()
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(batch: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_mean(batch)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    beside = tf.function(lambda batch: tf.numpy_function(_sleep(WAIT_S), [batch], tf.float32))
+    step_hooks.listen(notes.append)
+    try:
+        for number in range(6):
+            batch = np.ones([4, 2], np.float32)
+            if number == 3:
+                for _ in range(step_hooks.MOST_BESIDE + 1):
+                    beside(batch)
+            if number == 4:
+                time.sleep(WAIT_S)
+            if number == 5:
+                for _ in tf.data.Dataset.range(2):
+                    time.sleep(WAIT_S)
+            step(batch)
+            beside(batch)
+    finally:
+        step_hooks.leave(notes.append)
+    steps = [note for note in notes if isinstance(note, Took) and note.of.call]
+    return {
+        "calls": sorted({note.of.call.partition(".py")[0] for note in steps}),
+        "waits": [round((note.arrived_ns - note.asked_ns) / NS_PER_S / WAIT_S, 1) for note in steps],
+        "examples": sorted({note.examples for note in steps}),
+        "others train": any(note.of.has_gradients for note in notes if isinstance(note, Took) and not note.of.call),
+    }
 
 
 class _Slow:

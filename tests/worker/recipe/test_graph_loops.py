@@ -84,3 +84,14 @@ def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorfl
 def test_the_end_of_an_iterator_is_noted_where_it_takes_its_time(ask_tensorflow: Callable[..., Any]) -> None:
     (took_ms,) = ask_tensorflow("tests.worker.recipe.loop_tasks:give_up_an_iterator")
     assert took_ms >= 100
+
+
+def test_a_step_whose_batch_the_script_makes_lasts_from_call_to_call(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow("tests.worker.recipe.loop_tasks:train_on_own_batches")
+    assert found["calls"] == ["step at loop_tasks"]
+    assert found["examples"] == [4]
+    assert not found["others train"]
+    first, second, third, after_evaluation, waited, after_dataset = found["waits"]
+    assert first == after_evaluation == after_dataset == 0, "something else was done"
+    assert waited >= 1
+    assert max(second, third) < waited
