@@ -19,6 +19,7 @@ from pipeline_lab.capture.script.step_hooks import (
     installed,
     is_hooked,
     listeners,
+    note_beside,
     note_gaps,
     note_gradients,
     noting_checkpoints,
@@ -141,6 +142,8 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _validations -= validates
             of, here.role, here.epoch = here.epoch, outer, epoch
+            if outer is None:
+                note_beside(begun_ns)
             if role is Role.EVALUATE and of is not None and of is not epoch and listeners:
                 tell(Evaluated(of, begun_ns, now_ns()))
 

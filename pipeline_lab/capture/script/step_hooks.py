@@ -222,8 +222,9 @@ def _note_batch(iterator: Any, asked_ns: int, batch: Any) -> None:
     arrived_ns = now_ns()
     try:
         of = iterator.__dict__.get("_pass_for_pipeline_lab") or _begin_pass(iterator)
-        here.of = _last = of
-        here.asked_ns = asked_ns
+        if of.role is not Role.PREDICT:  # which no step of the script's takes its batch of
+            here.of = _last = of
+            here.asked_ns = asked_ns
         tell(Took(of, asked_ns, arrived_ns, of.examples or count_examples(batch)))
     except Exception:  # an element like no other must not affect the job
         return
@@ -404,9 +405,7 @@ def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
     else:
         if trains:
             note_gradients()
-        if here.own is not None:
-            here.beside += 1
-            here.beside_ns += now_ns() - begun_ns
+        note_beside(begun_ns)
     for take in function_listeners:
         take(function, arguments, options)
 
@@ -430,13 +429,25 @@ def _note_own_step(function: Any, given: Any, begun_ns: int) -> None:
     asked_ns = here.returned_ns + here.beside_ns if is_plain else begun_ns
     with contextlib.suppress(Exception):  # must not affect the job
         if here.own is None:
-            site = find_site(sys._getframe())
-            call = getattr(function, "__name__", "the step") + (
-                "" if site is None else f" at {write_site(site, '').place}"
-            )
-            here.own = Pass(place_of_loop(), has_gradients=True, call=call)
+            here.own = Pass(place_of_loop(), has_gradients=True, call=_words_of_call(function))
         here.returned_ns, here.beside, here.beside_ns = now_ns(), 0, 0
         tell(Took(here.own, asked_ns, begun_ns, count_examples(given)))
+
+
+def _words_of_call(function: Any) -> str:
+    """Name the script's call that led to a function, and its place: ``train_step at train.py:40``."""
+    name, site = getattr(function, "__name__", "the step"), find_site(sys._getframe())
+    if site is None:
+        return name
+    written = write_site(site, "")
+    return f"{written.text.partition('(')[0] or name} at {written.place}"
+
+
+def note_beside(begun_ns: int) -> None:
+    """Note that something else than the script's own Python ran from a time until now, between two of its own steps."""
+    if here.own is not None:
+        here.beside += 1
+        here.beside_ns += now_ns() - begun_ns
 
 
 def _note_reading(_dataset: Any, key: UseKey, _site: object) -> None:
