@@ -15,6 +15,7 @@ from pipeline_lab.analysis.causes import (
     BREAKS_WHY,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
+    WITHOUT_PREDICT,
     GapCause,
     InputCause,
     Recommendation,
@@ -163,7 +164,9 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:
         return diagnosis
-    found = _with_breaks(diagnosis, _with_iterator_ends(diagnosis, _with_one_iterator_once(_suggestions(diagnosis))))
+    found = _with_one_iterator_once(_suggestions(diagnosis))
+    for add in (_with_iterator_ends, _with_breaks, _with_predicts):
+        found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
         return diagnosis
@@ -254,6 +257,15 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
     if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or _known_one_iterator(found) is not None:
         return found
     return _add(found, _one_iterator(diagnosis, advice.why, ends.percent))
+
+
+def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add what to do about many calls of ``predict``, whatever else holds the job back."""
+    job = diagnosis.job_steps
+    calls = None if isinstance(job, Unavailable) else job.predicts
+    if calls is None or not calls.matter:
+        return found
+    return _add(found, Suggestion(calls.change, WITHOUT_PREDICT.why, round(calls.percent, 1)))
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -32,6 +32,11 @@ WITHOUT_FUNCTION = Recommendation(
     "about 5 µs in a function, 25 µs from Python.",
 )
 """Of a step that runs op by op, whatever the verdict calls the time between its ops."""
+WITHOUT_PREDICT = Recommendation(
+    "Call the model itself in place of {call}: {model}(x, training=False).",
+    "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one.",
+)
+"""Of a loop that calls Keras' ``predict`` again and again with a batch at a time."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
     "The device has nothing to do meanwhile.",

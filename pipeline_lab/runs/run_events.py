@@ -125,6 +125,24 @@ class OwnBatchesEvent(Event):
 
 
 @dataclass(frozen=True)
+class PredictEvent(Event):
+    """Keras' ``predict`` was called again and again with no more than one batch.
+
+    Attributes:
+        call: ``model.predict at train.py:40``.
+        count: Of the calls.
+        total_ns: That they took.
+        span_ns: From the beginning of the first to the end of the last one.
+    """
+
+    kind = "predict"
+    call: str
+    count: int
+    total_ns: int
+    span_ns: int
+
+
+@dataclass(frozen=True)
 class WindowEvent(Event):
     """One profile window is on disk.
 
@@ -202,6 +220,7 @@ KINDS: dict[str, type[Event]] = {
         CheckpointEvent,
         IteratorEndEvent,
         OwnBatchesEvent,
+        PredictEvent,
         WindowEvent,
         RaceEvent,
         NoteEvent,

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
+from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
@@ -261,3 +262,18 @@ def test_batches_that_the_script_makes_are_made_beside_the_step_and_no_prefetch_
     assert only.change == InputCause.OWN_BATCHES.recommendation.change
     assert only.why.startswith("Between the calls of step at train.py:4")
     assert only.predicted_gain_percent == 40.0
+
+
+def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> None:
+    found, call = judged(input_wait=60, device_compute=40), "generator.predict at train.py:4"
+
+    def first(calls: int, percent: int) -> Suggestion | None:
+        job = replace(results.job_steps(), predicts=Predicts(call, calls, percent, 100))
+        suggested = advise(replace(found, job_steps=job)).verdict.suggestions
+        return next((one for one in suggested if "predict" in one.change), None)
+
+    one = first(10, 80)
+    assert one is not None
+    assert one.change == f"Call the model itself in place of {call}: generator(x, training=False)."
+    assert one.predicted_gain_percent == 80.0
+    assert first(9, 80) is first(10, 9) is None

@@ -9,11 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within, union
+from pipeline_lab.analysis.causes import WITHOUT_PREDICT
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import Event, OwnBatchesEvent, WindowEvent
+from pipeline_lab.runs.run_events import Event, OwnBatchesEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -35,10 +36,42 @@ NO_JOB_STEPS = (
     "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run`, or the script "
     "with `pipeline-lab watch`, to have every step timed, profiled or not."
 )
+FEWEST_PREDICTS, PREDICTS_PERCENT = 10, 10.0
+"""Calls of ``predict``, and their part of the time, from which on they are worth a finding."""
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
 NO_LOSS = Unavailable("Not computed: the step has no loss.")
 NOT_YET = "No step after the warm-up has ended yet."
+
+
+@dataclass(frozen=True)
+class Predicts:
+    """Calls of Keras' ``predict`` from one place; see :class:`~pipeline_lab.runs.run_events.PredictEvent`."""
+
+    call: str
+    count: int
+    total_ns: int
+    span_ns: int
+
+    @classmethod
+    def of(cls, event: PredictEvent) -> "Predicts":
+        return cls(event.call, event.count, event.total_ns, event.span_ns)
+
+    @property
+    def percent(self) -> float:
+        """Their part of the time from the first to the last one."""
+        return 100.0 * self.total_ns / self.span_ns if self.span_ns else 0.0
+
+    @property
+    def matter(self) -> bool:
+        """Whether they are many, and take enough to be worth a change."""
+        return self.count >= FEWEST_PREDICTS and self.percent >= PREDICTS_PERCENT
+
+    @property
+    def change(self) -> str:
+        """What to do about them."""
+        model = self.call.partition(" at ")[0].removesuffix("predict").removesuffix(".")
+        return WITHOUT_PREDICT.change.format(call=self.call, model=model or "model")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +90,7 @@ class JobSteps:
             summed; what devices still had to do then is part of it.
         own_call: Call of the step with batches that the script makes itself: ``train_step at train.py:40``; its waits are what passes
             between these calls. None where a dataset makes them.
+        predicts: Calls of Keras' ``predict`` with a batch at a time, of the place where they take most; None where there are none.
     """
 
     table: pa.Table
@@ -69,6 +103,7 @@ class JobSteps:
     call_total_ns: int | None = None
     break_total_ns: int = 0
     own_call: str | None = None
+    predicts: Predicts | None = None
 
     @property
     def has_hidden_waits(self) -> bool:
@@ -268,14 +303,13 @@ def _measure(job: JobView) -> JobSteps:
         launches_ahead=found.launches_ahead,
         checkpoints=_checkpoints(job),
     )
-    return replace(measured, own_call=_own_call(job))
-
-
-def _own_call(job: JobView) -> str | None:
     try:
-        return next((event.call for event in job.tables.events if isinstance(event, OwnBatchesEvent)), None)
-    except TraceIncompleteError:  # the events are damaged, which others say
-        return None
+        events = job.tables.events
+    except TraceIncompleteError:  # they are damaged, which others say
+        return measured
+    own_call = next((event.call for event in events if isinstance(event, OwnBatchesEvent)), None)
+    predicts = next((Predicts.of(event) for event in events if isinstance(event, PredictEvent)), None)
+    return replace(measured, own_call=own_call, predicts=predicts)
 
 
 def _to_json(job: JobSteps) -> Document:

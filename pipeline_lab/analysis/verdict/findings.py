@@ -142,6 +142,23 @@ def iterator_ends(results: Results) -> Finding | None:
     )
 
 
+def small_predicts(results: Results) -> Finding | None:
+    """Keras' ``predict``, called again and again with a batch at a time."""
+    job = results.job_steps
+    found = None if isinstance(job, Unavailable) else job.predicts
+    if found is None or not found.matter:
+        return None
+    return Finding(
+        "small-predicts",
+        f"{format_percent(found.percent)} of the time between its first and its last call passed in {found.call}, called with no more "
+        f"than one batch at a time. {found.change}",
+        (
+            Evidence("calls", format_count(found.count)),
+            Evidence("each", format_duration(found.total_ns / found.count)),
+        ),
+    )
+
+
 def checkpoint_stall(results: Results) -> Finding | None:
     """Checkpoints that hold the training up."""
     breakdown, noted = results.step_breakdown, results.checkpoints
@@ -470,6 +487,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     outlier_steps,
     epoch_boundaries,
     iterator_ends,
+    small_predicts,
     checkpoint_stall,
     stragglers,
     collectives,

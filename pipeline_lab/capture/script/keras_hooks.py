@@ -26,8 +26,12 @@ from pipeline_lab.capture.script.step_hooks import (
     now_ns,
     replace_method,
     tell,
+    words_of_call,
 )
-from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Role, refer_to
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Predicted, Role, refer_to
+
+KERAS_BATCH = 32
+"""Examples of a batch where ``predict`` is not told how many."""
 
 
 @dataclass(frozen=True)
@@ -144,10 +148,20 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
             of, here.role, here.epoch = here.epoch, outer, epoch
             if outer is None:
                 note_beside(begun_ns)
+                if role is Role.PREDICT and listeners:
+                    _note_predict(begun_ns, *arguments, **options)
             if role is Role.EVALUATE and of is not None and of is not epoch and listeners:
                 tell(Evaluated(of, begun_ns, now_ns()))
 
     return call
+
+
+def _note_predict(begun_ns: int, x: Any = None, batch_size: int | None = None, *_: Any, **__: Any) -> None:
+    """Note a call of ``predict`` with no more than a batch."""
+    ended_ns, examples = now_ns(), count_examples(x)
+    if examples is not None and examples <= (batch_size or KERAS_BATCH):
+        with contextlib.suppress(Exception):  # must not affect the job
+            tell(Predicted(words_of_call("predict"), begun_ns, ended_ns))
 
 
 def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:

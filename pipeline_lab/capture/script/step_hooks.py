@@ -7,6 +7,7 @@ tf.data itself tells (:func:`read_gaps`). What Keras calls is noted in :mod:`pip
 
 import contextlib
 import functools
+import linecache
 import os
 import sys
 import threading
@@ -40,7 +41,7 @@ from pipeline_lab.capture.script.step_notes import (
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import NOTE, TrainedSteps, UseKey
-from pipeline_lab.worker.recipe.places import find_site, write_site
+from pipeline_lab.worker.recipe.places import CallSite, find_site, write_site
 from pipeline_lab.worker.record.profiler import wait_for_devices
 
 Take = Callable[[Note], None]
@@ -429,18 +430,31 @@ def _note_own_step(function: Any, given: Any, begun_ns: int) -> None:
     asked_ns = here.returned_ns + here.beside_ns if is_plain else begun_ns
     with contextlib.suppress(Exception):  # must not affect the job
         if here.own is None:
-            here.own = Pass(place_of_loop(), has_gradients=True, call=_words_of_call(function))
+            call = words_of_call(getattr(function, "__name__", "the step"))
+            here.own = Pass(place_of_loop(), has_gradients=True, call=call)
         here.returned_ns, here.beside, here.beside_ns = now_ns(), 0, 0
         tell(Took(here.own, asked_ns, begun_ns, count_examples(given)))
 
 
-def _words_of_call(function: Any) -> str:
-    """Name the script's call that led to a function, and its place: ``train_step at train.py:40``."""
-    name, site = getattr(function, "__name__", "the step"), find_site(sys._getframe())
+def words_of_call(name: str) -> str:
+    """Name the script's call that led here, and its place: ``train_step at train.py:40``; what has a name of its own by that."""
+    site = find_site(sys._getframe())
     if site is None:
         return name
-    written = write_site(site, "")
-    return f"{written.text.partition('(')[0] or name} at {written.place}"
+    if site.key not in _words:
+        _words[site.key] = _read_call(site, name)
+    return _words[site.key]
+
+
+_words: dict[Hashable, str] = {}
+
+
+def _read_call(site: CallSite, name: str) -> str:
+    place = write_site(site, "").place
+    text = linecache.getline(place.file, place.line).encode()[place.column or 0 :].decode(errors="replace")
+    called = text.partition("(")[0].strip()
+    is_plain = place.column is not None and called.replace(".", "_").isidentifier()
+    return f"{called if is_plain else name} at {place}"
 
 
 def note_beside(begun_ns: int) -> None:

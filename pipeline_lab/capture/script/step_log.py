@@ -26,6 +26,7 @@ from pipeline_lab.capture.script.step_notes import (
     Note,
     OfPass,
     Pass,
+    Predicted,
     Role,
     Saved,
     Seen,
@@ -37,6 +38,7 @@ from pipeline_lab.runs.run_events import (
     IteratorEndEvent,
     NoteEvent,
     OwnBatchesEvent,
+    PredictEvent,
     ProgressEvent,
 )
 from pipeline_lab.runs.run_folder import RunFolder
@@ -107,6 +109,20 @@ class _Side:
     held: list[OfPass] = field(default_factory=list)
 
 
+@dataclass
+class _Predicts:
+    """Calls of ``predict`` from one place."""
+
+    begun_ns: int
+    ended_ns: int = 0
+    count: int = 0
+    total_ns: int = 0
+
+    def add(self, note: Predicted) -> None:
+        self.ended_ns, self.count = note.ended_ns, self.count + 1
+        self.total_ns += note.ended_ns - note.asked_ns
+
+
 class StepLog:
     """Turns notes into rows; hooks append to :attr:`notes` on any thread.
 
@@ -137,6 +153,7 @@ class StepLog:
         self._recent_ns: float | None = None
         self._is_adopted = False
         self._sides: dict[Pass, _Side] = {}
+        self._predicts: dict[str, _Predicts] = {}
         self._restart()
 
     def _restart(self) -> None:
@@ -196,6 +213,10 @@ class StepLog:
         self._resolve_waits(now_ns + GIVE_UP_NS)
         self._write_ready(now_ns + GIVE_UP_NS)
         self._report(now_ns)
+        most = max(self._predicts.items(), key=lambda found: found[1].total_ns, default=None)
+        if most is not None:
+            call, found = most
+            self._log.write(PredictEvent(call, found.count, found.total_ns, found.ended_ns - found.begun_ns))
         if self._table is None:
             self._log.write(NoteEvent(NO_STEPS))
         else:
@@ -214,6 +235,9 @@ class StepLog:
             return
         if isinstance(note, GivenUp):
             self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+            return
+        if isinstance(note, Predicted):
+            self._predicts.setdefault(note.call, _Predicts(note.asked_ns)).add(note)
             return
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):

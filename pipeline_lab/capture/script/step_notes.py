@@ -132,8 +132,16 @@ class GivenUp(NamedTuple):
     ended_ns: int
 
 
+class Predicted(NamedTuple):
+    """Keras' ``predict`` returned what it made of no more than one batch, outside of any other method of Keras."""
+
+    call: str
+    asked_ns: int
+    ended_ns: int
+
+
 OfPass = Took | Called | Ended | Evaluated | Seen
-Note = OfPass | Fed | Saved | GivenUp
+Note = OfPass | Fed | Saved | GivenUp | Predicted
 
 
 def sort_notes(notes: deque[Note]) -> None:

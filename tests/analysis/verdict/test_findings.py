@@ -11,7 +11,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
@@ -258,3 +258,13 @@ def test_views_of_an_image_that_meet_in_batches():
     )
     together = file_sampling.measure_sampling([DataFile("f", 100, 1)], rows, FileReads({}, {}), views=5)
     assert "In a batch of 10, 10 examples share their image" in sentence(replace(together, mixing=None))
+
+
+def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
+    job = replace(results.job_steps(), predicts=Predicts("model.predict at train.py:4", 20, 60_000_000, 100_000_000))
+    (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
+    assert found.sentence.startswith(
+        "60 % of the time between its first and its last call passed in model.predict at train.py:4"
+    )
+    assert found.sentence.endswith("model(x, training=False).")
+    assert [evidence.value for evidence in found.evidence] == ["20", "3 ms"]

@@ -16,6 +16,7 @@ from pipeline_lab.capture.script.step_notes import (
     GivenUp,
     Note,
     Pass,
+    Predicted,
     Role,
     Saved,
     Seen,
@@ -29,6 +30,7 @@ from pipeline_lab.runs.run_events import (
     IteratorEndEvent,
     NoteEvent,
     OwnBatchesEvent,
+    PredictEvent,
     read_events,
 )
 from pipeline_lab.runs.run_folder import RunFolder
@@ -312,6 +314,15 @@ def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_st
     assert [event.call for event in read_events(script.own.events) if isinstance(event, OwnBatchesEvent)] == [
         "step at train.py:4"
     ]
+
+
+def test_of_the_places_that_call_predict_the_one_where_it_takes_most_is_reported(script: Script) -> None:
+    script.take(_training(), 1, 9)
+    for call, begun_ms, ended_ms in (("a", 10, 12), ("b", 20, 25), ("a", 30, 31), ("b", 40, 47)):
+        script.log.notes.append(Predicted(call, begun_ms * MS, ended_ms * MS))
+    script.rows()
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, PredictEvent)]
+    assert (found.call, found.count, found.total_ns, found.span_ns) == ("b", 2, 12 * MS, 27 * MS)
 
 
 def test_a_script_whose_steps_nobody_sees_says_so(script: Script) -> None:

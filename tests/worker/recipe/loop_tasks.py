@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
-from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Took
+from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Predicted, Took
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 from tests.support.patience import PATIENCE_S
 
@@ -178,6 +178,22 @@ def train_on_own_batches() -> dict[str, Any]:
         "examples": sorted({note.examples for note in steps}),
         "others train": any(note.of.has_gradients for note in notes if isinstance(note, Took) and not note.of.call),
     }
+
+
+def predict_in_loop() -> list[str]:
+    """Return the calls of ``predict`` that are noted: of three with a batch at most, and one with more."""
+    notes: deque[Note] = deque()
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    keras_hooks.hook_keras()
+    step_hooks.listen(notes.append)
+    try:
+        for count, options in ((1, {}), (32, {}), (40, {"batch_size": 64}), (33, {})):
+            model.predict(np.ones([count, 2], np.float32), verbose=0, **options)
+    finally:
+        step_hooks.leave(notes.append)
+    return [
+        note.call.partition(":")[0] for note in notes if isinstance(note, Predicted) and note.ended_ns > note.asked_ns
+    ]
 
 
 class _Slow:

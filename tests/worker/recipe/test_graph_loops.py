@@ -95,3 +95,8 @@ def test_a_step_whose_batch_the_script_makes_lasts_from_call_to_call(ask_tensorf
     assert first == after_evaluation == after_dataset == 0, "something else was done"
     assert waited >= 1
     assert max(second, third) < waited
+
+
+def test_predict_is_noted_where_it_is_called_with_a_batch_at_most(ask_tensorflow: Callable[..., Any]) -> None:
+    found = ask_tensorflow("tests.worker.recipe.loop_tasks:predict_in_loop")
+    assert found == ["model.predict at loop_tasks.py"] * 3
