@@ -68,6 +68,7 @@ class Here(threading.local):
         is_nested: It is inside a hook already.
         is_saving: It writes a checkpoint.
         own: The pass whose batches the script makes itself.
+        other: Place of the last step since then that was none of its steps.
         returned_ns: When the last step of that ended.
         beside, beside_ns: Calls of other functions since then, and how long they took.
         functions: Those that have been called and have not returned, the outermost first.
@@ -82,6 +83,7 @@ class Here(threading.local):
     fit = 0
     is_nested = is_saving = False
     own: Pass | None = None
+    other: Hashable = None
     returned_ns = beside = beside_ns = 0
     functions: tuple[Any, ...] = ()
     read: frozenset[TrainedSteps] = frozenset()
@@ -417,7 +419,15 @@ def _makes_batches() -> bool:
     Beside a GPU nobody says so: a call returns before its step is done, so that the time up to the next one need not be a wait.
     """
     if here.own is not None:
-        return bool(here.own.stream == place_of_loop())
+        place = place_of_loop()
+        is_again, here.other = place == here.other, place
+        if here.own.stream == place:
+            here.other = None
+            return True
+        if not is_again or here.asked_ns > here.returned_ns:
+            return False
+        here.own = None  # twice from another place: the first one was to trace the function
+        return True
     return here.of is None and _last is None and not tf.config.list_physical_devices("GPU")
 
 

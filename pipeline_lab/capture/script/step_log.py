@@ -8,7 +8,7 @@ validation. Without any, such as a script that only predicts, the first loop tha
 """
 
 import statistics
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -154,6 +154,7 @@ class StepLog:
         self._is_adopted = False
         self._sides: dict[Pass, _Side] = {}
         self._predicts: dict[str, _Predicts] = {}
+        self._own_steps: Counter[str] = Counter()
         self._restart()
 
     def _restart(self) -> None:
@@ -213,6 +214,9 @@ class StepLog:
         self._resolve_waits(now_ns + GIVE_UP_NS)
         self._write_ready(now_ns + GIVE_UP_NS)
         self._report(now_ns)
+        own = max(self._own_steps, key=self._own_steps.__getitem__, default="")
+        if own and 2 * self._own_steps[own] > self._step:
+            self._log.write(OwnBatchesEvent(own))
         most = max(self._predicts.items(), key=lambda found: found[1].total_ns, default=None)
         if most is not None:
             call, found = most
@@ -242,8 +246,6 @@ class StepLog:
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
             self._begin_training(of.stream)
-            if of.call:
-                self._log.write(OwnBatchesEvent(of.call))
         if of.stream in self._training:
             self._read_training(note)
         else:
@@ -313,6 +315,7 @@ class StepLog:
         step = _Step(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)
         self._away_ns = 0
         if isinstance(note, Took):
+            self._own_steps.update([note.of.call] if note.of.call else [])
             step.examples = note.examples
             step.wait_ns = note.arrived_ns - note.asked_ns + sum(side.ended_ns - side.begun_ns for side in beside)
         else:
@@ -356,6 +359,8 @@ class StepLog:
         asked_ns = np.array((before.start_ns, *asked))
         wait_ns = (np.array(arrived) - asked_ns[1:]).tolist()
         count, spans = len(run), np.stack((asked_ns[:-1], asked_ns[1:]), axis=1) + self._shift_ns
+        if note.of.call:
+            self._own_steps[note.of.call] += count
         self._extend(
             step=range(self._step, self._step + count),
             warmup=[False] * count,
