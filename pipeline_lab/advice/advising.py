@@ -336,7 +336,9 @@ def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ..
 
 def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
     """Return the suggestions for a script of the user's own; those in words where it has no recipe."""
-    options = options_of(folder)
+    options, job = options_of(folder), diagnosis.job_steps
+    if not isinstance(job, Unavailable) and job.own_call is not None:  # a pipeline that it knows is of something else
+        return in_words
     if not folder.recipe.is_file() or (not isinstance(options, Unavailable) and options.is_assembled):
         return in_words
     from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of

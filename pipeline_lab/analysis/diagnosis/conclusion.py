@@ -84,6 +84,15 @@ def describe(
     )
 
 
+def _steps_of_others(job: AnyResults) -> AnyResults:
+    """Return what stands for the steps that windows show where the script makes its batches itself: these are of what else reads a dataset."""
+    steps = job["job_steps"]
+    if isinstance(steps, Unavailable) or steps.own_call is None:
+        return {}
+    why = Unavailable(f"No dataset makes the batches of {steps.own_call}, so that windows do not show its steps.")
+    return dict.fromkeys(("steps", "step_breakdown", "input_stalls"), why)
+
+
 def conclude(
     source: Source,
     axis: Axis,
@@ -100,7 +109,8 @@ def conclude(
         other_cpu_percent: What other processes took meanwhile; see ``Results``.
         later: Its later epochs, where they are to be judged by themselves.
     """
-    traces = _merge_seen(source, axis, axis.parts, Scope.ALL)
+    others = _steps_of_others(job)
+    traces = _merge_seen(source, axis, axis.parts, Scope.ALL) | others
     results = Results(
         source=source,
         origin_epoch_ns=axis.origin_epoch_ns,
@@ -112,7 +122,7 @@ def conclude(
     if later is not None:
         ran = put_in(results, later)
         behind = _merge_seen(source, axis, windows_after(axis.parts, later.start_ns), Scope.LATER_EPOCHS)
-        verdict = reach_verdict(replace(ran, **behind), later.first)
+        verdict = reach_verdict(replace(ran, **behind | others), later.first)
         if verdict.verdict_class is not VerdictClass.UNKNOWN:
             return Diagnosis(**found, findings=find_all_findings(ran), verdict=verdict, later_epochs=later)
     return Diagnosis(**found, findings=find_all_findings(results), verdict=reach_verdict(results))

@@ -11,6 +11,7 @@ import pytest
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import later_epochs
+from pipeline_lab.analysis.diagnosis.conclusion import _steps_of_others
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
@@ -24,6 +25,7 @@ from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_tables import STEPS, TableWriter, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane.xspace import read_xplane
+from tests.support import results
 from tests.support.long_run import LongRun
 from tests.support.measured import options
 from tests.support.measured_run import make_measured_run
@@ -395,3 +397,11 @@ def test_a_damaged_file_without_steps_is_not_told_to_mark_them(tmp_path: Path):
     for name, reason in (("whole", NO_STEPS), ("part", NO_STEPS_IN_PART)):
         found = diagnose(tmp_path / f"{name}.xplane.pb")
         assert {found.steps, found.step_breakdown} == {Unavailable(reason)}, name
+
+
+def test_steps_in_windows_are_not_those_of_a_script_that_makes_its_batches_itself() -> None:
+    job = replace(results.job_steps(), own_call="step at train.py:4")
+    assert set(_steps_of_others({"job_steps": job})) == {"steps", "step_breakdown", "input_stalls"}
+    assert (
+        _steps_of_others({"job_steps": results.job_steps()}) == _steps_of_others({"job_steps": Unavailable("")}) == {}
+    )

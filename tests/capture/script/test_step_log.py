@@ -316,6 +316,14 @@ def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_st
     ]
 
 
+def test_a_few_batches_that_the_script_makes_before_it_reads_a_dataset_are_not_reported(script: Script) -> None:
+    script.take(Pass("own", has_gradients=True, call="step at train.py:4"), 5, 9)
+    for _ in range(4):
+        script.take(_training(), 5, 9)
+    script.rows()
+    assert not [event for event in read_events(script.own.events) if isinstance(event, OwnBatchesEvent)]
+
+
 def test_of_the_places_that_call_predict_the_one_where_it_takes_most_is_reported(script: Script) -> None:
     script.take(_training(), 1, 9)
     for call, begun_ms, ended_ms in (("a", 10, 12), ("b", 20, 25), ("a", 30, 31), ("b", 40, 47)):

@@ -157,14 +157,15 @@ def train_on_own_batches() -> dict[str, Any]:
     beside = tf.function(lambda batch: tf.numpy_function(_sleep(WAIT_S), [batch], tf.float32))
     step_hooks.listen(notes.append)
     try:
-        for number in range(6):
-            batch = np.ones([4, 2], np.float32)
-            if number == 3:
+        batch = np.ones([4, 2], np.float32)
+        step(batch)  # traces it
+        for number in range(7):
+            if number == 4:
                 for _ in range(step_hooks.MOST_BESIDE + 1):
                     beside(batch)
-            if number == 4:
-                time.sleep(WAIT_S)
             if number == 5:
+                time.sleep(WAIT_S)
+            if number == 6:
                 for _ in tf.data.Dataset.range(2):
                     time.sleep(WAIT_S)
             step(batch)

@@ -91,8 +91,8 @@ def test_a_step_whose_batch_the_script_makes_lasts_from_call_to_call(ask_tensorf
     assert found["calls"] == ["step at loop_tasks"]
     assert found["examples"] == [4]
     assert not found["others train"]
-    first, second, third, after_evaluation, waited, after_dataset = found["waits"]
-    assert first == after_evaluation == after_dataset == 0, "something else was done"
+    traced, first, second, third, after_evaluation, waited, after_dataset = found["waits"]
+    assert traced == first == after_evaluation == after_dataset == 0, "something else was done"
     assert waited >= 1
     assert max(second, third) < waited
 
