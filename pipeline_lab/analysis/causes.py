@@ -367,11 +367,11 @@ class InputCause(StrEnum):
     )
     OWN_BATCHES = (
         "own-batches",
-        ", because the script makes its batches itself, between the calls of {stage}",
+        ", because its batches come from the script's own Python, which runs between the calls of {stage}",
         Recommendation(
             "Make the batches while the step runs: with tf.data, or in processes of their own; a thread (Dataset.from_generator(…).prefetch(2)) "
             "is enough where making them mostly waits for a disk or a network.",
-            "Between the calls of {stage} the script's own Python runs, and TensorFlow has nothing to do.",
+            "Between the calls of {stage} the script's own Python runs (for its batches, logging and whatever else), and TensorFlow has little to do.",
         ),
     )
     NO_OVERLAP = (

@@ -126,13 +126,13 @@ class OwnBatchesEvent(Event):
 
 @dataclass(frozen=True)
 class PredictEvent(Event):
-    """Keras' ``predict`` was called again and again with no more than one batch.
+    """Keras' ``predict`` was called again and again with no more than one batch, between steps.
 
     Attributes:
         call: ``model.predict at train.py:40``.
-        count: Of the calls.
+        count: Of the calls but the first one, which traces.
         total_ns: That they took.
-        span_ns: From the beginning of the first to the end of the last one.
+        span_ns: From the beginning of the first step to the end of the last one.
     """
 
     kind = "predict"

@@ -267,8 +267,8 @@ def test_batches_that_the_script_makes_are_made_beside_the_step_and_no_prefetch_
 def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> None:
     found, call = judged(input_wait=60, device_compute=40), "generator.predict at train.py:4"
 
-    def first(calls: int, percent: int) -> Suggestion | None:
-        job = replace(results.job_steps(), predicts=Predicts(call, calls, percent, 100))
+    def first(calls: int, percent: int, each: int = 1) -> Suggestion | None:
+        job = replace(results.job_steps(), predicts=Predicts(call, calls, each * percent * calls, each * 100 * calls))
         suggested = advise(replace(found, job_steps=job)).verdict.suggestions
         return next((one for one in suggested if "predict" in one.change), None)
 
@@ -277,3 +277,4 @@ def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> Non
     assert one.change == f"Call the model itself in place of {call}: generator(x, training=False)."
     assert one.predicted_gain_percent == 80.0
     assert first(9, 80) is first(10, 9) is None
+    assert first(10, 80, each=10**7) is None, "it computes"

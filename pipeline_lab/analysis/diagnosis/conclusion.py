@@ -5,14 +5,18 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, JobView, attempt
 from pipeline_lab.analysis.diagnosis.later_epochs import put_in
 from pipeline_lab.analysis.diagnosis.merging import Axis, Scope, merge_parts
 from pipeline_lab.analysis.diagnosis.trace_parts import AnyResults, TraceParts
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source, analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads
+from pipeline_lab.analysis.steps.job_steps import JOB_STEP_TABLE, JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_IN_PART, NO_STEPS_OF_JAX, Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
@@ -93,6 +97,25 @@ def _steps_of_others(job: AnyResults) -> AnyResults:
     return dict.fromkeys(("steps", "step_breakdown", "input_stalls"), why)
 
 
+MORE_THAN_IDLE_PERCENT = 15.0
+"""Waits that are a larger part of the steps by so much than idle time is of the windows are not those of Python alone."""
+
+
+def _bears_out(idle: IdleGaps | Unavailable, steps: JobSteps) -> bool:
+    """Say whether windows show the training computation idle for as long as a script seems to make its batches."""
+    percent = idle if isinstance(idle, Unavailable) else idle.idle_percent
+    return not isinstance(percent, Unavailable) and (steps.wait_percent or 0.0) <= percent + MORE_THAN_IDLE_PERCENT
+
+
+def _without_waits(steps: JobSteps) -> JobSteps:
+    """Leave out waits that may be anything else, such as ops that Python launches one by one."""
+    unknown = pa.nulls(steps.table.num_rows, pa.int64())
+    table = steps.table
+    for name in ("wait_ns", "compute_ns"):
+        table = table.set_column(table.schema.get_field_index(name), JOB_STEP_TABLE.field(name), unknown)
+    return replace(steps, table=table, wait_total_ns=None, call_total_ns=None, own_call=None)
+
+
 def conclude(
     source: Source,
     axis: Axis,
@@ -111,6 +134,8 @@ def conclude(
     """
     others = _steps_of_others(job)
     traces = _merge_seen(source, axis, axis.parts, Scope.ALL) | others
+    if others and not _bears_out(traces["idle_gaps"], job["job_steps"]):
+        job, later = job | {"job_steps": _without_waits(job["job_steps"])}, None
     results = Results(
         source=source,
         origin_epoch_ns=axis.origin_epoch_ns,

@@ -38,6 +38,8 @@ NO_JOB_STEPS = (
 )
 FEWEST_PREDICTS, PREDICTS_PERCENT = 10, 10.0
 """Calls of ``predict``, and their part of the time, from which on they are worth a finding."""
+LONGEST_PREDICT_NS = 0.2 * NS_PER_S
+"""A longer call computes most of its time: what ``predict`` adds to it is some tens of ms."""
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
 NO_LOSS = Unavailable("Not computed: the step has no loss.")
@@ -59,13 +61,14 @@ class Predicts:
 
     @property
     def percent(self) -> float:
-        """Their part of the time from the first to the last one."""
+        """Their part of the time from the first step to the last one."""
         return 100.0 * self.total_ns / self.span_ns if self.span_ns else 0.0
 
     @property
     def matter(self) -> bool:
         """Whether they are many, and take enough to be worth a change."""
-        return self.count >= FEWEST_PREDICTS and self.percent >= PREDICTS_PERCENT
+        is_short = self.total_ns < LONGEST_PREDICT_NS * self.count
+        return is_short and self.count >= FEWEST_PREDICTS and self.percent >= PREDICTS_PERCENT
 
     @property
     def change(self) -> str:

@@ -150,7 +150,7 @@ def small_predicts(results: Results) -> Finding | None:
         return None
     return Finding(
         "small-predicts",
-        f"{format_percent(found.percent)} of the time between its first and its last call passed in {found.call}, called with no more "
+        f"{format_percent(found.percent)} of the training passed in {found.call}, called between steps with no more "
         f"than one batch at a time. {found.change}",
         (
             Evidence("calls", format_count(found.count)),

@@ -142,25 +142,28 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
                 _kept.drop()
         try:
             with CurrentModuleFilter():
-                return original(self, *arguments, **options)
+                result = original(self, *arguments, **options)
+            if role is Role.PREDICT and outer is None and listeners:
+                _note_predict(begun_ns, arguments, options)
+            return result
         finally:
             _validations -= validates
             of, here.role, here.epoch = here.epoch, outer, epoch
             if outer is None:
                 note_beside(begun_ns)
-                if role is Role.PREDICT and listeners:
-                    _note_predict(begun_ns, *arguments, **options)
             if role is Role.EVALUATE and of is not None and of is not epoch and listeners:
                 tell(Evaluated(of, begun_ns, now_ns()))
 
     return call
 
 
-def _note_predict(begun_ns: int, x: Any = None, batch_size: int | None = None, *_: Any, **__: Any) -> None:
+def _note_predict(begun_ns: int, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Note a call of ``predict`` with no more than a batch."""
-    ended_ns, examples = now_ns(), count_examples(x)
-    if examples is not None and examples <= (batch_size or KERAS_BATCH):
-        with contextlib.suppress(Exception):  # must not affect the job
+    ended_ns = now_ns()
+    with contextlib.suppress(Exception):  # must not affect the job
+        examples = count_examples(arguments[0] if arguments else options["x"])
+        batch_size = arguments[1] if len(arguments) > 1 else options.get("batch_size")
+        if examples is not None and examples <= (batch_size or KERAS_BATCH):
             tell(Predicted(words_of_call("predict"), begun_ns, ended_ns))
 
 

@@ -226,6 +226,9 @@ def _note_batch(iterator: Any, asked_ns: int, batch: Any) -> None:
     try:
         of = iterator.__dict__.get("_pass_for_pipeline_lab") or _begin_pass(iterator)
         if of.role is not Role.PREDICT:  # which no step of the script's takes its batch of
+            around = here.of
+            if around is not None and around is not of and not around.is_over:
+                of.around, around.around = around, None  # no chain of passes that were broken off
             here.of = _last = of
             here.asked_ns = asked_ns
         tell(Took(of, asked_ns, arrived_ns, of.examples or count_examples(batch)))
@@ -234,8 +237,12 @@ def _note_batch(iterator: Any, asked_ns: int, batch: Any) -> None:
 
 
 def _note_end(iterator: Any, asked_ns: int) -> None:
-    of = iterator.__dict__.get("_pass_for_pipeline_lab")
+    global _last
+    of: Pass | None = iterator.__dict__.get("_pass_for_pipeline_lab")
     if of is not None:
+        of.is_over = True
+        if of is here.of and of.around is not None:  # the pass in between whose steps it was read
+            here.of = _last = of.around
         tell(Ended(of, asked_ns, now_ns()))
 
 
@@ -348,7 +355,7 @@ def note_gradients() -> None:
     """Note that gradients are taken in the steps of the pass that this thread takes batches of."""
     if here.role is not None:
         return
-    of, is_eager = here.of or _last, context.executing_eagerly()
+    of, is_eager = _under_way(), context.executing_eagerly()
     for function in () if is_eager else here.functions or _called:  # which take them whenever they are called
         setattr(function, _TAKES, True)
     if of is not None:
@@ -356,6 +363,12 @@ def note_gradients() -> None:
         trained.add(of.stream)
         if is_eager:
             _count_step(of)
+
+
+def _under_way() -> Pass | None:
+    """Return the pass that this thread, else any other, took its last batch of; None where it is over."""
+    of = here.of or _last
+    return None if of is None or of.is_over else of
 
 
 def _count_step(of: Pass) -> None:
@@ -382,11 +395,12 @@ def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
                 here.read = frozenset()
         try:
             with CurrentModuleFilter():  # errors quote the lines that made an op: none of them is ours
-                return original(self, *arguments, **options)
+                result = original(self, *arguments, **options)
         finally:
             here.functions = _called = around
-            if here.role is None:
-                _note_function(self, arguments, options, begun_ns)
+        if here.role is None:
+            _note_function(self, arguments, options, begun_ns)
+        return result
 
     return call
 
@@ -428,7 +442,7 @@ def _makes_batches() -> bool:
             return False
         here.own = None  # twice from another place: the first one was to trace the function
         return True
-    return here.of is None and _last is None and not tf.config.list_physical_devices("GPU")
+    return _under_way() is None and not tf.config.list_physical_devices("GPU")
 
 
 def _note_own_step(function: Any, given: Any, begun_ns: int) -> None:

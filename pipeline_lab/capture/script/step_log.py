@@ -111,16 +111,19 @@ class _Side:
 
 @dataclass
 class _Predicts:
-    """Calls of ``predict`` from one place."""
+    """Calls of ``predict`` from one place, between steps; the first one, which traces, is left out.
 
-    begun_ns: int
-    ended_ns: int = 0
+    Attributes:
+        count, total_ns: Calls, and what they took.
+        held, held_ns: The same of those that no step has followed yet.
+        is_traced: There was a first one.
+    """
+
     count: int = 0
     total_ns: int = 0
-
-    def add(self, note: Predicted) -> None:
-        self.ended_ns, self.count = note.ended_ns, self.count + 1
-        self.total_ns += note.ended_ns - note.asked_ns
+    held: int = 0
+    held_ns: int = 0
+    is_traced: bool = False
 
 
 class StepLog:
@@ -154,6 +157,7 @@ class StepLog:
         self._is_adopted = False
         self._sides: dict[Pass, _Side] = {}
         self._predicts: dict[str, _Predicts] = {}
+        self._holds_predicts = False
         self._own_steps: Counter[str] = Counter()
         self._restart()
 
@@ -218,9 +222,9 @@ class StepLog:
         if own and 2 * self._own_steps[own] > self._step:
             self._log.write(OwnBatchesEvent(own))
         most = max(self._predicts.items(), key=lambda found: found[1].total_ns, default=None)
-        if most is not None:
+        if most is not None and most[1].count:
             call, found = most
-            self._log.write(PredictEvent(call, found.count, found.total_ns, found.ended_ns - found.begun_ns))
+            self._log.write(PredictEvent(call, found.count, found.total_ns, self._ended_ns - self._begun_ns))
         if self._table is None:
             self._log.write(NoteEvent(NO_STEPS))
         else:
@@ -241,7 +245,7 @@ class StepLog:
             self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         if isinstance(note, Predicted):
-            self._predicts.setdefault(note.call, _Predicts(note.asked_ns)).add(note)
+            self._hold_predict(note)
             return
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
@@ -325,20 +329,40 @@ class StepLog:
             if self._is_fed and note.ended_ns is not None:
                 step.wait_ns, self._fed_ns = min(self._fed_ns, note.ended_ns - note.asked_ns), 0
             self._taken.setdefault(note.of.iterator, 0)
+        self._count_predicts()
         self._open = step
         self._begun_ns = self._begun_ns or asked_ns
+
+    def _hold_predict(self, note: Predicted) -> None:
+        found = self._predicts.setdefault(note.call, _Predicts())
+        if found.is_traced and self._begun_ns:
+            found.held += 1
+            found.held_ns += note.ended_ns - note.asked_ns
+            self._holds_predicts = True
+        found.is_traced = True
+
+    def _count_predicts(self) -> None:
+        """Count the calls of ``predict`` since the first step, now that another one follows them."""
+        for found in self._predicts.values() if self._holds_predicts else ():
+            found.count, found.total_ns = found.count + found.held, found.total_ns + found.held_ns
+            found.held = found.held_ns = 0
+        self._holds_predicts = False
 
     def _only_continues(self, note: Took) -> bool:
         """Say whether a batch is the next one of the pass that trains, with nothing beside it to be told apart."""
         step = self._open
         is_next = step is not None and step.of is note.of and step.wait_ns is not None
-        return is_next and self._step >= WARMUP_STEPS and not (self._sides or self._ready or self._away_ns)
+        return (
+            is_next
+            and self._step >= WARMUP_STEPS
+            and not (self._sides or self._ready or self._away_ns or self._holds_predicts)
+        )
 
     def _is_next_call(self, note: Called) -> bool:
         """Say the same of a call."""
         step = self._open
         is_next = step is not None and step.of is note.of and step.steps > 0 and note.steps is not None
-        return is_next and not (self._sides or self._away_ns or self._is_fed)
+        return is_next and not (self._sides or self._away_ns or self._is_fed or self._holds_predicts)
 
     def _read_call(self, note: Called) -> None:
         """Read a call in a fraction of the time that any other note takes."""

@@ -31,6 +31,8 @@ class Pass:
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
         dataset: Returns what it goes over, while the script has it.
         call: Of the step, as :class:`~pipeline_lab.runs.run_events.OwnBatchesEvent` tells it, where no dataset makes the batches.
+        is_over: It has come to its end.
+        around: The pass that was under way when its first batch was taken.
         fit: Number of the call of ``fit`` that it belongs to; 0 for none.
         note: Of the dataset that it goes over, until the recipe was asked for ``steps``.
         steps: Count of the steps that train, which the recipe tells; None where it does not, and before it was asked.
@@ -44,6 +46,8 @@ class Pass:
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
     call: str = ""
+    is_over: bool = False
+    around: "Pass | None" = None
     fit: int = 0
     note: Any = None
     steps: Any = None

@@ -5,13 +5,14 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis import later_epochs
-from pipeline_lab.analysis.diagnosis.conclusion import _steps_of_others
+from pipeline_lab.analysis.diagnosis.conclusion import _bears_out, _steps_of_others, _without_waits
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.diagnosis.trace_parts import analyze_trace
@@ -405,3 +406,19 @@ def test_steps_in_windows_are_not_those_of_a_script_that_makes_its_batches_itsel
     assert (
         _steps_of_others({"job_steps": results.job_steps()}) == _steps_of_others({"job_steps": Unavailable("")}) == {}
     )
+
+
+def test_what_passes_between_calls_is_a_wait_only_where_windows_show_the_computation_idle_as_long() -> None:
+    job = replace(results.job_steps(), own_call="step at train.py:4")
+    percent = job.wait_percent or 0.0
+    for idle_percent, is_wait in (
+        (percent, True),
+        (percent - 14, True),
+        (percent - 16, False),
+        (Unavailable("None."), False),
+    ):
+        assert _bears_out(SimpleNamespace(idle_percent=idle_percent), job) is is_wait  # type: ignore[arg-type]
+    assert not _bears_out(Unavailable("No windows."), job)
+    unknown = _without_waits(job)
+    assert unknown.own_call is unknown.wait_percent is unknown.first_batch_ns is None
+    assert unknown.table.schema == job.table.schema

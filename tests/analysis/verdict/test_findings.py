@@ -263,8 +263,6 @@ def test_views_of_an_image_that_meet_in_batches():
 def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
     job = replace(results.job_steps(), predicts=Predicts("model.predict at train.py:4", 20, 60_000_000, 100_000_000))
     (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
-    assert found.sentence.startswith(
-        "60 % of the time between its first and its last call passed in model.predict at train.py:4"
-    )
+    assert found.sentence.startswith("60 % of the training passed in model.predict at train.py:4")
     assert found.sentence.endswith("model(x, training=False).")
     assert [evidence.value for evidence in found.evidence] == ["20", "3 ms"]
