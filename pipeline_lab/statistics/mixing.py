@@ -164,7 +164,7 @@ def _against_stored_order(number: IntArray, total: int) -> tuple[float | None, f
     return float(np.corrcoef(place, number)[0, 1]), displacement
 
 
-def _shuffled_epochs(total: int, samples: int, rng: np.random.Generator) -> IntArray:
+def _shuffled_epochs(total: int, samples: int, rng: "np.random.Generator") -> IntArray:
     if total > _LARGEST_PERMUTATION:
         return rng.integers(0, total, samples)  # repeats are too rare to show
     epochs = [rng.permutation(total) for _ in range(-(-samples // total))]
