@@ -256,6 +256,8 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
     assert advice is not None
     if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or _known_one_iterator(found) is not None:
         return found
+    if not isinstance(diagnosis.job_steps, Unavailable) and diagnosis.job_steps.own_call is not None:
+        return found  # Keras made them, for calls with a batch each
     return _add(found, _one_iterator(diagnosis, advice.why, ends.percent))
 
 

@@ -330,7 +330,7 @@ class InputCause(StrEnum):
     )
     PYTHON_BOUND = (
         "python-bound",
-        ", because {stage} runs Python{python}, which the GIL limits to one thread",
+        ", because {stage} runs Python{python}, on one thread at a time",
         Recommendation(
             "Write the work in TensorFlow ops; or make whole batches per call of Python (a generator that yields batches, numpy "
             "over a batch). Where neither can be done, processes help; threads only where the function releases Python's lock, as "
@@ -384,13 +384,18 @@ class InputCause(StrEnum):
     )
 
 
+_WORKERS = (
+    "so that several threads run {function}: NumPy and image libraries release Python's lock in most of their work. Where it computes in "
+    "Python itself, add use_multiprocessing=True, which pays where a batch takes much longer to make than to copy; or do its work in numpy over "
+    "the whole batch."
+)
 PYTHON_CHANGES = {
     "py_function": "Write {function} in TensorFlow ops; or let one call of it make a whole batch, unless it does already (batch first, then "
-    "map); where neither can be done, let several processes run it (keras.utils.PyDataset with workers and use_multiprocessing=True).",
+    "map); where neither can be done, let several processes run it (keras.utils.PyDataset, in Keras 2 Sequence, with workers and use_multiprocessing=True).",
     "generator": "Let {function} yield whole batches, so that one call of Python makes many examples; where that does not suffice, "
     "let several processes make them.",
-    "PyDataset": "Give the dataset workers=4, use_multiprocessing=True, so that several processes run {function}; or do its work in "
-    "numpy over the whole batch.",
+    "PyDataset": f"Give the dataset workers=4, {_WORKERS}",
+    "Sequence": f"Give fit workers=4, {_WORKERS}",
 }
 """What to do about Python that keeps a core busy, where the function is known, by how it is called."""
 PYTHON_CHANGES["numpy_function"] = PYTHON_CHANGES["py_function"]

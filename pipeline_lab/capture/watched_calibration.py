@@ -119,11 +119,17 @@ def _time_own(step: OwnStep, most_s: float) -> tuple[float, int, float]:
 
 def _time_fit(fit: keras_hooks.Fit, most_s: float) -> tuple[float, int, float]:
     """Return the same of Keras' ``fit``."""
-    inside = inspect.getclosurevars(inspect.unwrap(fit.model.train_function)).nonlocals.values()
-    calls: list[Call] = [(each, (iter(fit.dataset),), {}) for each in inside if isinstance(each, Function)]
+    calls: list[Call] = [(each, (iter(fit.dataset),), {}) for each in _functions_of(fit.model)]
     alone = prepare_alone(calls, fit.dataset)
-    steps = int(fit.model.steps_per_execution or 1)
-    return _time_calls(lambda: [_result_of(each) for each in alone()], steps, most_s)
+    return _time_calls(lambda: [_result_of(each) for each in alone()], keras_hooks.steps_of_call(fit.model), most_s)
+
+
+def _functions_of(model: Any) -> list[Function]:
+    """Return what a model trains with, from below the Python around it; Keras 2 has none around it."""
+    if isinstance(of_keras_2 := getattr(model, "train_tf_function", None), Function):
+        return [of_keras_2]
+    inside = inspect.getclosurevars(inspect.unwrap(model.train_function)).nonlocals.values()
+    return [each for each in inside if isinstance(each, Function)]
 
 
 def _result_of(ran: Any) -> Any:

@@ -5,6 +5,7 @@ A change is made of a few primitive edits, each of which can be written into the
 numbers in the recipe of the script as it is, also where several changes are made together.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -130,6 +131,7 @@ class Change:
         words: What is done, a sentence with its place.
         also: What else it changes, a sentence each.
         place: Where its call stands in the source, or what trains; None where nobody knows.
+        nth: Which call of its line it is about, from 1; None where the line alone tells.
     """
 
     rewrite: str
@@ -140,6 +142,7 @@ class Change:
     words: str
     also: tuple[str, ...] = ()
     place: SourcePlace | None = None
+    nth: int | None = None
 
     @property
     def is_of_training(self) -> bool:
@@ -163,7 +166,36 @@ class Change:
             )
         settings = [edit for edit in self.edits if isinstance(edit, (SetArgument, SetTraining))]
         what = f"{settings[0].name}={settings[0].value}" if self.rewrite == "set" and settings else self.rewrite
-        return what if self.call is None or self.place is None else f"{self.place} {what}"
+        if self.call is None or self.place is None:
+            return what
+        return f"{self.place}{'' if self.nth is None else f'{NTH}{self.nth}'} {what}"
+
+
+NTH = "#"
+"""Between a line and which of its calls is meant: ``train.py:41#2``."""
+
+
+def nth_of_line(recipe: Recipe, call: DatasetCall) -> int:
+    """Return which call of its line a call is, from 1, in the order in which the source has them."""
+    assert call.place is not None
+    of_line = {
+        (one.place.end_line, one.place.end_column or 0)
+        for one in recipe.calls
+        if one.place is not None and (one.place.file, str(one.place)) == (call.place.file, str(call.place))
+    }
+    return sorted(of_line).index((call.place.end_line, call.place.end_column or 0)) + 1
+
+
+def told_apart(recipe: Recipe, changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return changes so that no two are asked for in the same words."""
+    given = tuple(changes)
+    asked = Counter(change.request for change in given)
+    return tuple(
+        replace(change, nth=nth_of_line(recipe, recipe.call(change.call)))
+        if change.call is not None and change.place is not None and asked[change.request] > 1
+        else change
+        for change in given
+    )
 
 
 def in_order(edits: Iterable[Edit]) -> list[Edit]:

@@ -75,7 +75,7 @@ class PythonPart:
     """Python that runs for the elements of a stage.
 
     Attributes:
-        kind: ``py_function``, ``numpy_function``, ``generator`` or ``PyDataset``.
+        kind: ``py_function``, ``numpy_function``, ``generator``, ``PyDataset``, or ``Sequence`` of Keras 2.
         function: What is run.
         place: Of the call of ``tf.py_function`` and its like; None without one.
     """

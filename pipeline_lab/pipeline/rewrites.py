@@ -32,6 +32,7 @@ from pipeline_lab.pipeline.changes import (
     Risk,
     SetArgument,
     SetTraining,
+    told_apart,
 )
 from pipeline_lab.pipeline.python_rewrites import (
     find_generator_batches,
@@ -433,7 +434,7 @@ def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change,
         for one in (chain, *(chain.branches if rewrite.in_branches else ())):
             for change in rewrite.changes(one):
                 found.setdefault((rewrite.key, change.place or change.call), change)
-    return tuple(found.values())
+    return told_apart(recipe, found.values())
 
 
 def find_earlier_caches(recipe: Recipe, use: DatasetUse | None) -> tuple[Change, ...]:
@@ -441,4 +442,4 @@ def find_earlier_caches(recipe: Recipe, use: DatasetUse | None) -> tuple[Change,
     if use is None:
         return ()
     chain = Chain(recipe, use)
-    return tuple(REWRITES["cache"].change(found, use.place) for found in find_caches(chain))[1:]
+    return told_apart(recipe, (REWRITES["cache"].change(found, use.place) for found in find_caches(chain)))[1:]

@@ -1,10 +1,24 @@
 """Changes as people write them on the command line: ``prefetch``, ``train.py:41 cache``, ``train.py:41 num_parallel_calls=8``."""
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.pipeline.chain import Chain, said_at
-from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Effect, Insert, Risk, SetArgument, SetTraining, Value
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    NTH,
+    Change,
+    Effect,
+    Insert,
+    Risk,
+    SetArgument,
+    SetTraining,
+    Value,
+    nth_of_line,
+)
 from pipeline_lab.pipeline.python_rewrites import THREADS, place_pool
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, find_earlier_caches
@@ -30,7 +44,8 @@ def parse_change(recipe: Recipe, text: str) -> Change:
 
     Args:
         recipe: Of the script.
-        text: ``prefetch``, ``train.py:41 cache``, ``train.py:41 num_parallel_calls=8`` or ``steps_per_execution=8``.
+        text: ``prefetch``, ``train.py:41 cache``, ``train.py:41 num_parallel_calls=8`` or ``steps_per_execution=8``; of a line with
+            several calls, ``train.py:41#2 cache`` means the second one.
 
     Raises:
         OptionsError: It is none, or applies nowhere or at several places.
@@ -44,7 +59,7 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         return _pool(recipe, _value(text, value), text)
     at = _calls_at(recipe, place.strip(), text)
     if is_set:
-        return _setting(at, name, _value(text, value), text)
+        return _setting(recipe, at, name, _value(text, value), text)
     if name not in REWRITES:
         raise OptionsError(
             f"{text!r}: there is no rewrite {name!r}; known are {', '.join(REWRITES)}.{did_you_mean(name, REWRITES)}"
@@ -61,10 +76,25 @@ def parse_change(recipe: Recipe, text: str) -> Change:
             name, at[0].number, (Insert(at[0].number, "cache"),), Effect.CONTENT, Risk.HIGH, words, (), at[0].place
         )
     if len(found) != 1:
-        where = ", ".join(str(recipe.call(change.call).place) for change in found if change.call is not None)
-        several = f"applies at {where}; put one of these places before it"
+        several = f"applies at {_places(recipe, [recipe.call(each.call) for each in found if each.call is not None])}; {_ONE_OF_THEM}"
         raise OptionsError(f"{text!r} {several if found else 'applies nowhere in the dataset that is trained on'}.")
     return found[0]
+
+
+_ONE_OF_THEM = "put one of these places before it"
+
+
+def _places(recipe: Recipe, calls: Sequence[DatasetCall]) -> str:
+    """List the places of calls, those on the same line with their numbers."""
+    lines = Counter(str(call.place) for call in {call.place: call for call in calls}.values())
+    said = {
+        f"{call.place}{NTH}{nth_of_line(recipe, call)} ({call.text})"
+        if lines[str(call.place)] > 1
+        else str(call.place): None
+        for call in calls
+        if call.place is not None
+    }
+    return ", ".join(said)
 
 
 def _pool(recipe: Recipe, threads: Value, text: str) -> Change:
@@ -77,15 +107,19 @@ def _pool(recipe: Recipe, threads: Value, text: str) -> Change:
 def _calls_at(recipe: Recipe, place: str, text: str) -> list[DatasetCall]:
     if not place:
         return []
-    file, _, line = place.rpartition(":")
-    if not file or not line.isdecimal():
-        raise OptionsError(f"{text!r}: a place is written FILE:LINE, such as train.py:41.")
+    written = re.fullmatch(rf"(.+):(\d+)(?:{NTH}(\d+))?", place)
+    if written is None:
+        raise OptionsError(
+            f"{text!r}: a place is written FILE:LINE, such as train.py:41; the second call of that line is train.py:41#2."
+        )
+    file, line, nth = written.groups()
     at = [
         call
         for call in recipe.calls
         if call.place is not None
         and call.place.name_line == int(line)
         and PurePath(call.place.file).name == PurePath(file).name
+        and (nth is None or nth_of_line(recipe, call) == int(nth))
     ]
     if not at:
         known = ", ".join(dict.fromkeys(str(call.place) for call in recipe.calls if call.place))
@@ -93,7 +127,7 @@ def _calls_at(recipe: Recipe, place: str, text: str) -> list[DatasetCall]:
     return at
 
 
-def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Change:
+def _setting(recipe: Recipe, at: list[DatasetCall], name: str, value: Value, text: str) -> Change:
     fitting = [call for call in at if name in PARAMETERS.get(call.method, ())]
     if not fitting:
         known = sorted({each for call in at for each in PARAMETERS.get(call.method, ())})
@@ -104,6 +138,8 @@ def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Chang
             else f"{text!r}: put a place before it, such as train.py:41."
         )
     call = fitting[0]
+    if any(each.place != call.place for each in fitting):
+        raise OptionsError(f"{text!r} may mean {_places(recipe, fitting)}; {_ONE_OF_THEM}.")
     effect = (
         _OF_BUFFER[call.method]
         if name == "buffer_size" and call.method in _OF_BUFFER

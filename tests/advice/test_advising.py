@@ -14,6 +14,7 @@ from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
+from pipeline_lab.analysis.verdict.findings import iterator_ends
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
@@ -153,7 +154,11 @@ def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back(
         == 0
     )
     few = replace(found, iterator_ends=IteratorEnds(4, 10, 5, 1000))
-    assert "Let one iterator" not in " ".join(one.change for one in advise(few).verdict.suggestions)
+    of_keras = replace(found, job_steps=replace(found.job_steps, own_call="model.train_on_batch at train.py:4"))
+    for other in (few, of_keras):
+        assert "Let one iterator" not in " ".join(one.change for one in advise(other).verdict.suggestions)
+        assert iterator_ends(other) is None
+    assert iterator_ends(found) is not None
 
 
 def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():

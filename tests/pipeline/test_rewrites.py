@@ -379,6 +379,33 @@ def _script() -> Recipe:
     return recipe_of("\\\n.range(8)\\\n.map(f)\\\n.batch(2)\\\n.map(g)")[1]
 
 
+def test_calls_on_one_line_are_told_apart_by_their_numbers() -> None:
+    text, recipe = recipe_of(".range(8).map(f).map(g).batch(2).cache().map(h)")
+    found = [change for change in find_changes(recipe) if change.rewrite == "parallel-map"]
+    assert [change.request for change in found] == [
+        "train.py:2#2 parallel-map",
+        "train.py:2#3 parallel-map",
+        "train.py:2#6 parallel-map",
+    ]
+    assert [parse_change(recipe, change.request) for change in found] == found
+    edited = edit_sources(recipe, [parse_change(recipe, "train.py:2#3 num_parallel_calls=4")], {PATH: text})
+    assert edited.texts[PATH] == text.replace("map(g)", "map(g, num_parallel_calls=4)")
+    for asked in ("train.py:2 parallel-map", "train.py:2 num_parallel_calls=4"):
+        with pytest.raises(OptionsError, match=r"train.py:2#2 \(.map\(…\)\), train.py:2#3 .*; put one of these"):
+            parse_change(recipe, asked)
+    with pytest.raises(OptionsError, match=r"no dataset is made at train\.py:2#9"):
+        parse_change(recipe, "train.py:2#9 cache")
+    (batched,) = [change for change in find_changes(recipe) if change.rewrite == "prefetch"]
+    assert batched.request == "train.py:2 prefetch", "its line tells which is meant"
+
+
+def test_an_earlier_cache_on_the_same_line_is_asked_for_by_its_call() -> None:
+    _, recipe = recipe_of(".range(8).map(f).map(g).batch(2)")
+    for cache in (earlier := find_earlier_caches(recipe, recipe.trained)):
+        assert parse_change(recipe, cache.request) == cache
+    assert earlier
+
+
 def test_changes_are_read_as_they_are_typed(script: Recipe) -> None:
     assert parse_change(script, "train.py:4 num_parallel_calls=8").edits == (SetArgument(2, "num_parallel_calls", 8),)
     assert parse_change(script, "train.py:4 num_parallel_calls=autotune").edits[0].value == -1

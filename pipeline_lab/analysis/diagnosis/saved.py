@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 63
+ANALYSIS_VERSION = 64
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

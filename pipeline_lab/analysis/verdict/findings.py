@@ -126,8 +126,10 @@ def epoch_boundaries(results: Results) -> Finding | None:
 
 def iterator_ends(results: Results) -> Finding | None:
     """Iterators that are given up at the end of each epoch, and wait for tf.data's threads then."""
-    found = results.iterator_ends
+    found, job = results.iterator_ends, results.job_steps
     if isinstance(found, Unavailable) or found.percent < ENDS_PERCENT:
+        return None
+    if not isinstance(job, Unavailable) and job.own_call is not None:  # Keras made them, for calls with a batch each
         return None
     return Finding(
         "iterator-ends",

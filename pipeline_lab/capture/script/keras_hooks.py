@@ -1,4 +1,7 @@
-"""Notes every call of Keras' training functions, from inside Keras; see :mod:`pipeline_lab.capture.script.step_hooks`."""
+"""Notes every call of Keras' training functions, from inside Keras; see :mod:`pipeline_lab.capture.script.step_hooks`.
+
+Keras 3 with TensorFlow as its backend, and Keras 2 (the package ``tf_keras``), which is ``tf.keras`` with ``TF_USE_LEGACY_KERAS=1``.
+"""
 
 import contextlib
 import functools
@@ -6,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -90,12 +94,13 @@ def last_fit() -> Fit | None:
 
 
 def hook_keras() -> bool:
-    """Note what Keras calls; say whether Keras is loaded, with TensorFlow as its backend."""
+    """Note what Keras calls; say whether a Keras is loaded, with TensorFlow as its backend."""
     with installed:
-        return _hook_keras()
+        found = [_hook_keras_3(), _hook_keras_2()]
+    return any(found)
 
 
-def _hook_keras() -> bool:
+def _hook_keras_3() -> bool:
     module = sys.modules.get("keras.src.backend.tensorflow.trainer")
     trainer, epochs = getattr(module, "TensorFlowTrainer", None), getattr(module, "TFEpochIterator", None)
     model = getattr(sys.modules.get("keras.src.models.model"), "Model", None)
@@ -105,15 +110,31 @@ def _hook_keras() -> bool:
         return True
     replace_method(epochs, "__iter__", _noting_epochs)
     replace_method(epochs, "tf_sync", _noting_ends_of_epochs)
-    for method, role in (("fit", Role.FIT), ("evaluate", Role.EVALUATE), ("predict", Role.PREDICT)):
-        replace_method(trainer, method, functools.partial(_in_role, role))
-    for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
-        replace_method(trainer, method, functools.partial(_wrapping, name))
     adapters = sys.modules.get("keras.src.trainers.data_adapters.py_dataset_adapter")
     replace_method(getattr(adapters, "PyDatasetAdapter", None), "_get_iterator", _noting_fed)
+    _hook_methods(trainer, model)
+    return True
+
+
+def _hook_keras_2() -> bool:
+    model = getattr(sys.modules.get("tf_keras.src.engine.training"), "Model", None)
+    handler = getattr(sys.modules.get("tf_keras.src.engine.data_adapter"), "DataHandler", None)
+    if model is None or handler is None:
+        return False
+    if not is_hooked(handler, "enumerate_epochs"):
+        replace_method(handler, "enumerate_epochs", _noting_each_epoch)
+        replace_method(handler, "sync", _noting_ends_of_epochs)
+        _hook_methods(model, model)
+    return True
+
+
+def _hook_methods(trainer: Any, model: Any) -> None:
+    for method, role in (("fit", Role.FIT), ("evaluate", Role.EVALUATE), ("predict", Role.PREDICT)):
+        replace_method(trainer, method, partial(_in_role, role))
+    for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
+        replace_method(trainer, method, partial(_wrapping, name))
     for method in ("save", "save_weights"):
         replace_method(model, method, noting_checkpoints)
-    return True
 
 
 def is_validating() -> bool:
@@ -169,17 +190,33 @@ def _note_predict(begun_ns: int, arguments: tuple[Any, ...], options: dict[str, 
 
 def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
     def begin(self: Any) -> Any:
-        role = here.role
-        if role is not None:
-            here.epoch = Pass((role, ""), role, _examples_of_epoch(self), fit=here.fit)
+        adapter: Any = getattr(self, "data_adapter", None)
+        if here.role is not None:
+            here.epoch = Pass((here.role, ""), here.role, _examples_of(adapter, "get_tf_dataset"), fit=here.fit)
             with contextlib.suppress(AttributeError):
-                self.data_adapter.pass_for_pipeline_lab = here.epoch
-        if role is Role.FIT and _kept is not None and here.model is not None:
-            is_fed = getattr(getattr(self, "data_adapter", None), "enqueuer", None) is not None
-            _kept.keep(here.model(), self._distributed_dataset, is_fed=is_fed)
+                adapter.pass_for_pipeline_lab = here.epoch
+        _keep_fit(self._distributed_dataset, getattr(adapter, "enqueuer", None))
         return original(self)
 
     return begin
+
+
+def _noting_each_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
+    def enumerate_epochs(self: Any) -> Iterator[Any]:
+        for epoch in original(self):
+            if here.role is not None:
+                here.epoch = Pass((here.role, ""), here.role, _examples_of(self._adapter, "get_dataset"), fit=here.fit)
+            _keep_fit(self._dataset, getattr(self._adapter, "_enqueuer", None))  # which begins with the first epoch
+            yield epoch
+            _keep_fit(self._dataset, getattr(self._adapter, "_enqueuer", None))
+
+    return enumerate_epochs
+
+
+def _keep_fit(dataset: Any, enqueuer: Any) -> None:
+    """Keep what ``fit`` reads, where somebody wants it."""
+    if here.role is Role.FIT and _kept is not None and here.model is not None:
+        _kept.keep(here.model(), dataset, is_fed=enqueuer is not None)
 
 
 def _noting_fed(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,16 +251,23 @@ def _noting_ends_of_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
     return synchronize
 
 
-def _examples_of_epoch(epoch: Any) -> int | None:
-    """Return the batch size of what Keras iterates: from its shapes, else from the stage that makes the batches."""
+def _examples_of(adapter: Any, method: str) -> int | None:
+    """Return the batch size of what Keras iterates: from its shapes, else from the stage that makes the batches.
+
+    Args:
+        adapter: Keras' of what it was given.
+        method: Of the adapter, which returns the dataset.
+    """
     with contextlib.suppress(Exception):
-        dataset = epoch.data_adapter.get_tf_dataset()
+        dataset = getattr(adapter, method)()
         known = examples_of(dataset)
         while known is None and dataset is not None:
             size = getattr(dataset, "_batch_size", None)
             known = None if size is None else int(tf.get_static_value(size))
             dataset = getattr(dataset, "_input_dataset", None)
-        first = getattr(epoch.data_adapter, "_first_batches", None)  # of a generator, taken to learn its shapes
+        first = getattr(adapter, "_first_batches", None)  # of a generator, taken to learn its shapes
+        if known is None and first is None:
+            return getattr(adapter, "_first_batch_size", None)  # the same in Keras 2
         return count_examples(first) if known is None and first else known
     return None
 
@@ -236,24 +280,41 @@ def _wrapping(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         made = original(self, *arguments, **options)
         function = getattr(self, name, None)
         if function is not None and function is not before and not hasattr(function, MARK):
-            setattr(self, name, _timed(function, int(self.steps_per_execution or 1), trains=name == "train_function"))
+            timed = _timed(function, partial(steps_of_call, self), trains=name == "train_function")
+            setattr(self, name, timed)
+            return timed if made is function else made  # Keras 2 takes what it is given back
         return made
 
     return make
 
 
-def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Callable[[Any], Any]:
+def _run_on_batch(function: Callable[[Any], Any], batch: Any, *, trains: bool) -> Any:
+    """Run a step of ``train_on_batch`` or ``test_on_batch``; Keras 2 makes an iterator for each batch, which is no pass over data."""
+    if trains:
+        note_gradients()
+    around, here.is_nested = here.is_nested, True
+    try:
+        return function(batch)
+    finally:
+        here.is_nested = around
+
+
+def steps_of_call(model: Any) -> int:
+    """Return how many steps a model's function runs when it is called; Keras 2 keeps that in a variable, and changes it."""
+    steps = getattr(model, "steps_per_execution", None) or getattr(model, "_steps_per_execution", None)
+    return 1 if steps is None else int(getattr(steps, "numpy", lambda: steps)())
+
+
+def _timed(function: Callable[[Any], Any], steps: Callable[[], int], *, trains: bool) -> Callable[[Any], Any]:
     is_first = True
 
-    @functools.wraps(function)
+    @functools.wraps(function, updated=())  # of Keras 2 it is a `tf.function` itself, with attributes of its own
     def call(iterator: Any) -> Any:
         global _built_now
         nonlocal is_first
         of = here.epoch
         if of is None or not listeners:
-            if trains:  # `train_on_batch`
-                note_gradients()
-            return function(iterator)
+            return _run_on_batch(function, iterator, trains=trains)
         if of.iterator is None:
             with contextlib.suppress(TypeError):
                 of.iterator = refer_to(iterator)
@@ -267,7 +328,7 @@ def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Calla
             raise
         finally:
             _built_now -= builds
-        tell(Called(of, asked_ns, now_ns(), steps, is_first))
+        tell(Called(of, asked_ns, now_ns(), steps(), is_first))
         is_first = False
         return result
 

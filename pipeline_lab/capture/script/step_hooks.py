@@ -267,10 +267,12 @@ def _note_call(iterator: Any) -> None:
         elif of.steps_per_call is None and of.iterator is not None:
             gaps = read_gaps(iterator)
             of.steps_per_call = 1 if gaps is None else gaps.elements  # by the first call, which is over
-        here.of, here.asked_ns = of, now_ns()
-        _last = of
+        asked_ns = now_ns()
+        if of.role is not Role.PREDICT:  # as in Keras 2; no step of the script's takes its batch of it
+            here.of, here.asked_ns = of, asked_ns
+            _last = of
         if of.iterator is not None:
-            tell(Called(of, here.asked_ns, None, None))
+            tell(Called(of, asked_ns, None, None))
 
 
 def _begin_pass(iterator: Any) -> Pass:
@@ -315,7 +317,7 @@ def place_of_loop() -> Hashable:
     return tuple(calls)
 
 
-_FOREIGN = ("/tensorflow/", "/keras/", "/pipeline_lab/")
+_FOREIGN = ("/tensorflow/", "/keras/", "/tf_keras/", "/pipeline_lab/")
 
 
 def examples_of(iterator: Any) -> int | None:

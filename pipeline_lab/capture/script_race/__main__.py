@@ -48,7 +48,8 @@ class RacedScript:
         self._stop.listen(self._leave_early)
         self._log.write(PhaseEvent("script"))
         after_import("tensorflow", self._begin)
-        after_import("keras", _hook_keras)
+        for package in ("keras", "tf_keras"):
+            after_import(package, _hook_keras)
         document = self._document
         os.chdir(document["folder"])
         try:

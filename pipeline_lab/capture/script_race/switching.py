@@ -18,6 +18,7 @@ from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.distribute.input_lib import DistributedDataset, DistributedIteratorBase
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 
+from pipeline_lab.capture.script.keras_hooks import steps_of_call
 from pipeline_lab.capture.script.live_iterators import listeners, note_new_iterators
 
 
@@ -83,16 +84,31 @@ def begin(race: TakesTurns) -> None:
 
 
 def hook_keras() -> None:
-    """Hook Keras' ``fit``, once it is loaded with TensorFlow as its backend."""
-    module = sys.modules.get("keras.src.backend.tensorflow.trainer")
-    trainer, epochs = getattr(module, "TensorFlowTrainer", None), getattr(module, "TFEpochIterator", None)
-    if trainer is None or epochs is None:
-        return
-    with _installed:
-        for method in ("fit", "evaluate", "predict"):
-            _wrap(trainer, method, functools.partial(_in_method, method))
-        _wrap(trainer, "make_train_function", _asking_before_training)
-        _wrap(epochs, "_enumerate_iterator", _without_end)
+    """Hook ``fit`` of Keras 3, where its backend is TensorFlow, and of Keras 2 (``tf_keras``), once they are loaded."""
+    for trainer, epochs in (
+        (
+            _loaded("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"),
+            _loaded("keras.src.backend.tensorflow.trainer", "TFEpochIterator"),
+        ),
+        (
+            _loaded("tf_keras.src.engine.training", "Model"),
+            _loaded("tf_keras.src.engine.data_adapter", "DataHandler"),
+        ),
+    ):
+        if trainer is None or epochs is None:
+            continue
+        with _installed:
+            for method in ("fit", "evaluate", "predict"):
+                _wrap(trainer, method, functools.partial(_in_method, method))
+            _wrap(trainer, "make_train_function", _asking_before_training)
+            if hasattr(epochs, "enumerate_epochs"):
+                _wrap(epochs, "enumerate_epochs", _without_ends)
+            else:
+                _wrap(epochs, "_enumerate_iterator", _without_end)
+
+
+def _loaded(module: str, name: str) -> Any:
+    return getattr(sys.modules.get(module), name, None)
 
 
 def dataset_of(iterator: Any) -> Any:
@@ -216,21 +232,21 @@ def _asking_before_training(original: Callable[..., Any]) -> Callable[..., Any]:
         made = original(self, *arguments, **options)
         function = self.train_function
         if function is not None and not hasattr(function, _MARK):
-            self.train_function = _training(function, int(self.steps_per_execution or 1))
-        return made
+            self.train_function = _training(function, functools.partial(steps_of_call, self))
+        return self.train_function if made is function else made  # Keras 2 takes what it is given back
 
     return make
 
 
-def _training(function: Callable[[Any], Any], steps: int) -> Callable[[Any], Any]:
-    @functools.wraps(function)
+def _training(function: Callable[[Any], Any], steps: Callable[[], int]) -> Callable[[Any], Any]:
+    @functools.wraps(function, updated=())
     def train(batches: Any) -> Any:
         if not _is_free():
             return function(batches)
         if _iterator_in((batches,)) is None:  # ``train_on_batch``
             _tell_of_gradients()
             return function(batches)
-        _ask(batches, steps, trains=True)
+        _ask(batches, steps(), trains=True)
         with inside():
             return function(batches)
 
@@ -247,3 +263,15 @@ def _without_end(original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], It
         yield from original(self)
 
     return enumerate_steps
+
+
+def _without_ends(original: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    """Do the same in Keras 2."""
+
+    def enumerate_epochs(self: Any) -> Iterator[Any]:
+        for epoch in original(self):
+            if _races and _here.method == "fit":
+                self._inferred_steps = None
+            yield epoch
+
+    return enumerate_epochs

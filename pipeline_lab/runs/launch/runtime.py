@@ -46,6 +46,15 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
+KERAS_2 = {"TF_USE_LEGACY_KERAS": "1"}
+"""What makes ``tf.keras`` Keras 2 (``tf_keras``), where it is set before TensorFlow is imported."""
+
+
+def wants_keras_2() -> bool:
+    """Say whether ``tf.keras`` is Keras 2 in this process."""
+    return any(os.environ.get(name) in ("true", "True", "1") for name in KERAS_2)
+
+
 def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL) -> int:
     """Start a process that outlives this one and leaves no zombie: a shell starts it in a new session and exits.
 

@@ -27,7 +27,7 @@ from pipeline_lab.pipeline.samples import (
     read_answer,
     repeats_what_was_new,
 )
-from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
+from pipeline_lab.runs.launch.runtime import KERAS_2, child_environment, die_with_parent, module_command
 
 _ONCE = {
     Draws.IN_ORDER: "random numbers are drawn in the order of the examples",
@@ -49,11 +49,13 @@ class Script:
         target: Its path, or the name of a module.
         arguments: Its own.
         is_module: Whether the target is a module.
+        is_of_keras_2: Whether it makes ``tf.keras`` Keras 2 before it imports TensorFlow.
     """
 
     target: str
     arguments: Sequence[str] = ()
     is_module: bool = False
+    is_of_keras_2: bool = False
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ class Prover:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=child_environment() | {"PYTHONHASHSEED": "0"},
+                env=child_environment() | {"PYTHONHASHSEED": "0"} | (KERAS_2 if self._script.is_of_keras_2 else {}),
                 preexec_fn=die_with_parent(),
             )
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.runs.launch.runtime import wants_keras_2
 from pipeline_lab.runs.machine.limits import usable_cores, usable_memory_bytes
 from pipeline_lab.version import __version__
 
@@ -22,12 +23,11 @@ def describe_environment() -> dict[str, Any]:
         "machine_cores": os.cpu_count(),
         "memory_bytes": usable_memory_bytes(),
         "python": platform.python_version(),
-        **{package: _version(package) for package in _PACKAGES},
+        "tensorflow": _version("tensorflow"),
+        "keras": _version("tf_keras" if wants_keras_2() else "keras"),
+        "numpy": _version("numpy"),
         "pipeline_lab": __version__,
     }
-
-
-_PACKAGES = ("tensorflow", "keras", "numpy")
 
 
 def _version(package: str) -> str:

@@ -299,10 +299,14 @@ def end_of(code: CodeType) -> int:
     return max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
 
 
+_OF_EPOCHS = ("EpochIterator", "DataHandler")
+"""How the classes are called that go through data for Keras 3 and Keras 2."""
+
+
 def describe_frame_owner(frame: FrameType | None) -> Any:
-    """Return what Keras was given to read, where a frame belongs to one of its epoch iterators; None elsewhere."""
+    """Return what Keras was given to read, where a frame belongs to what goes through it for Keras; None elsewhere."""
     while frame is not None:
-        if frame.f_code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__.endswith("EpochIterator"):
+        if frame.f_code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__.endswith(_OF_EPOCHS):
             given = frame.f_locals
             return given.get("x", (given.get("kwargs") or {}).get("x"))
         frame = frame.f_back

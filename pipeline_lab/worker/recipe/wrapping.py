@@ -375,7 +375,10 @@ def _note_generator(note: Note, generator: Any) -> None:
     """Note the user's Python behind ``from_generator``, which Keras calls for what ``fit`` is given."""
     given = describe_frame_owner(sys._getframe(2))
     if given is not None and hasattr(given, "__getitem__") and (method := method_of(given, "__getitem__")) is not None:
-        note.python.append(NotedPython("PyDataset", method, None))
+        kind = (
+            "Sequence" if any(each.__module__.startswith("tf_keras.") for each in type(given).__mro__) else "PyDataset"
+        )
+        note.python.append(NotedPython(kind, method, None))
     elif (called := function_of(given if given is not None else generator)) is not None:
         note.python.append(NotedPython("generator", called, None))
 

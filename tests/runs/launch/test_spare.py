@@ -46,10 +46,10 @@ def waiting_workers(lab: Lab) -> list[psutil.Process]:
 
 
 def command_of(process: psutil.Process) -> list[str]:
-    """Return the command of a process; none of one that is dead and that its parent has not asked about yet."""
+    """Return the command of a process; none of one that is dead, whether or not its parent has asked about it yet."""
     try:
         return process.cmdline()
-    except psutil.ZombieProcess:
+    except psutil.NoSuchProcess:
         return []
 
 

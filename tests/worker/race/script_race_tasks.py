@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import tensorflow as tf
+import tf_keras  # noqa: F401 (before a race, as a script does)
 
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.script_race import pass_starts, script_race

@@ -60,10 +60,13 @@ LOOP = """
 SHORT = {"pairs": 6, "block_steps": 2, "max_extra_load_percent": 100.0, "alpha": 0.5}
 
 
-def test_pipelines_take_turns_inside_fit_without_tracing_it_again(ask_tensorflow: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_pipelines_take_turns_inside_fit_without_tracing_it_again(
+    ask_tensorflow: Callable[..., Any], package: str
+) -> None:
     found = ask_tensorflow(
         "tests.worker.race.script_race_tasks:race_script",
-        text=FIT,
+        text=FIT.replace("import keras\n", f"import {package} as keras\n"),
         changes=["train.py:18 num_parallel_calls=1; prefetch"],
         **SHORT,
     )

@@ -68,7 +68,7 @@ def time_fit_alone(steps_per_execution: int = 1, run_eagerly: bool = False, prin
             steps_per_execution=steps_per_execution, run_eagerly=run_eagerly, loss=_told if prints else "mse"
         )
         before = [np.array(each) for each in (*model.variables, *model.optimizer.variables)]
-        found = _calibrated()
+        found = calibrated()
         after = [np.array(each) for each in (*model.variables, *model.optimizer.variables)]
         is_unchanged = all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     return {**found, "is_unchanged": is_unchanged}
@@ -167,7 +167,7 @@ def time_loop_alone() -> dict[str, Any]:
             for batch in _numbers():
                 step(batch)
         before = float(weight)
-        found = _calibrated()
+        found = calibrated()
         return {**found, "is_unchanged": float(weight) == before}
     finally:
         step_hooks.leave(notes)
@@ -268,7 +268,7 @@ def _numbers() -> Any:
     return tf.data.Dataset.range(BATCHES * BATCH).map(lambda n: tf.fill([3], tf.cast(n, tf.float32))).batch(BATCH)
 
 
-def _calibrated() -> dict[str, Any]:
+def calibrated() -> dict[str, Any]:
     recorded = Recorded()
     watched_calibration.calibrate(recorded, A_MOMENT_S)  # type: ignore[arg-type]
     events = [event for event in recorded.events if isinstance(event, CalibrationEvent)]

@@ -1,0 +1,98 @@
+"""What is noted of Keras 2 (``tf_keras``), in the process that has TensorFlow."""
+
+import itertools
+from collections import deque
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from pipeline_lab.capture.script import keras_hooks, noted_datasets, step_hooks
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Note, OfPass, Predicted, Seen
+from pipeline_lab.capture.watched_calibration import may_be_timed
+from pipeline_lab.worker.recipe.notes import note_of
+from tests.worker.recipe.alone_tasks import calibrated
+
+BATCH = 4
+
+
+class Rows(tf_keras.utils.Sequence):
+    """Batches of four rows."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, number: int) -> Any:
+        return np.ones((BATCH, 3), np.float32), np.ones((BATCH, 1), np.float32)
+
+
+def note_keras_2(steps_per_execution: int = 1) -> dict[str, Any]:
+    """Train two epochs of five batches with an evaluation of two after each, evaluate and predict; return the notes by pass."""
+    notes: deque[Note] = deque()
+    keras_hooks.hook_keras()
+    step_hooks.listen(notes.append)
+    try:
+        model = _model(steps_per_execution=steps_per_execution)
+        model.fit(_pairs(5), validation_data=_pairs(2), epochs=2, verbose=0)
+        model.evaluate(_pairs(1), verbose=0)
+        model.predict(np.ones((1, 3), np.float32), verbose=0)
+    finally:
+        step_hooks.leave(notes.append)
+    told = [note for note in notes if isinstance(note, OfPass)]
+    passes = [(of, list(group)) for of, group in itertools.groupby(told, lambda note: note.of)]
+    return {
+        "passes": [
+            {
+                "role": of.role.value,
+                "examples": of.examples,
+                "steps": [note.steps for note in group if isinstance(note, Called)],
+                "ends": sum(isinstance(note, Ended) for note in group),
+                "gaps": sum(isinstance(note, Seen) for note in group),
+                "evaluations": sum(isinstance(note, Evaluated) for note in group),
+            }
+            for of, group in passes
+        ],
+        "predicted": [note.call.partition(":")[0] for note in notes if isinstance(note, Predicted)],
+    }
+
+
+def time_keras_2_alone(steps_per_execution: int = 1) -> dict[str, Any]:
+    """Time the step of a model after its ``fit``; return what was written, and whether the model is as it was."""
+    with patch.object(keras_hooks, "_kept", None):
+        keras_hooks.hook_keras()
+        keras_hooks.keep_last_fit(with_model=False)
+        model = _model(steps_per_execution=steps_per_execution)
+        model.fit(_pairs(6), epochs=2, verbose=0)
+        before = [each.numpy() for each in (*model.variables, *model.optimizer.variables)]
+        found = calibrated()
+        after = [each.numpy() for each in (*model.variables, *model.optimizer.variables)]
+    return {**found, "is_unchanged": all(map(np.array_equal, before, after))}
+
+
+def read_sequences() -> dict[str, Any]:
+    """Return which fits on a ``Sequence`` are timed although nobody asked, and the kinds of Python that such a dataset runs."""
+    noted_datasets.note_new_datasets()
+    found = {}
+    for workers in (1, 2):
+        with patch.object(keras_hooks, "_kept", None):
+            keras_hooks.hook_keras()
+            keras_hooks.keep_last_fit(with_model=True)
+            _model().fit(Rows(), workers=workers, epochs=2, verbose=0)
+            fit = keras_hooks.last_fit()
+            assert fit is not None
+            kinds = {part.kind for note in note_of(fit.dataset).upstream() for part in note.python}
+            found[str(workers)] = [may_be_timed(fit), sorted(kinds)]
+    return found
+
+
+def _model(**compiled: Any) -> Any:
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1), tf_keras.layers.Dropout(0.5)])
+    model.compile("adam", "mse", **compiled)
+    return model
+
+
+def _pairs(batches: int) -> Any:
+    rows = tf.data.Dataset.range(BATCH * batches).map(lambda n: (tf.fill([3], tf.cast(n, tf.float32)), [1.0]))
+    return rows.batch(BATCH, drop_remainder=True)

@@ -1,0 +1,44 @@
+"""Keras 2 (``tf_keras``, ``TF_USE_LEGACY_KERAS=1``) is watched as Keras 3 is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+TASKS = "tests.worker.recipe.keras_2_tasks"
+
+
+@pytest.mark.parametrize(("steps_per_execution", "calls"), [(1, [1] * 5), (2, [2, 2, 1])])
+def test_every_step_of_each_epoch_and_evaluation_is_noted_once(
+    ask_tensorflow: Callable[..., Any], steps_per_execution: int, calls: list[int]
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:note_keras_2", steps_per_execution=steps_per_execution)
+    passes = [one for one in found["passes"] if one["role"] != "predict"]
+    assert [one["role"] for one in passes] == ["fit", "evaluate", "fit", "evaluate", "evaluate"]
+    assert [one["examples"] for one in passes] == [4] * 5
+    assert [one["steps"] for one in passes] == [calls, passes[1]["steps"], calls, passes[1]["steps"], [1]]
+    assert [sum(one["steps"]) for one in passes] == [5, 2, 5, 2, 1]
+    assert [one["evaluations"] for one in passes] == [0, 1, 0, 1, 1]
+    assert [one["gaps"] for one in passes if one["role"] == "fit"] == [1, 1]
+    assert found["predicted"] == ["model.predict at keras_2_tasks.py"]
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_its_step_runs_alone_and_leaves_the_model_as_it_was(
+    ask_tensorflow: Callable[..., Any], steps_per_execution: int
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:time_keras_2_alone", steps_per_execution=steps_per_execution)
+    assert found["notes"] == []
+    ((step_ns, steps, batch_ns, batches),) = found["times"]
+    assert step_ns > 0
+    assert steps >= 5 * steps_per_execution
+    assert batch_ns > 0
+    assert batches % 6 == 0, "whole passes"
+    assert found["is_unchanged"], "weights and the optimizer's state"
+
+
+def test_a_sequence_is_known_by_its_kind_and_not_read_again_where_workers_feed_it(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    assert ask_tensorflow(f"{TASKS}:read_sequences") == {"1": [True, ["Sequence"]], "2": [False, ["Sequence"]]}
