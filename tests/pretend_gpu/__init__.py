@@ -145,7 +145,9 @@ def _compile(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     found = find_spec("tensorflow")
-    (tensorflow,) = found.submodule_search_locations or [""] if found else [""]
+    tensorflow = (
+        Path(found.origin).parent if found and found.origin else Path()
+    )  # once loaded, it is searched elsewhere, too
     # One unit of all sources: nearly all of the time goes into reading TensorFlow's headers, which they share.
     *first, last = (str(SOURCES / name) for name in ("device.cc", "streams.cc", "profiler.cc", "kernels.cc"))
     sources = [*(word for each in first for word in ("-include", each)), last]
