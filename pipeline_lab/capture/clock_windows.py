@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.failures import is_disk_full
-from pipeline_lab.worker.record.window_recorder import WindowRecorder, is_taken
+from pipeline_lab.worker.record.window_recorder import Window, WindowRecorder, is_taken
 
 FIRST_S = 2.0
 """From the beginning to the first window; each later one waits twice as long, up to the period."""
@@ -15,6 +15,8 @@ TICK_S = 0.02
 """Between ticks while a window is open, or due."""
 STEPS_IN_WINDOW, LONGEST_S = 2.5, 30.0
 """Steps that a window of a slow job holds, so that one is whole wherever it opens, and its longest time for that."""
+MEMORY_PER_FILE_BYTE = 100
+"""Bytes that the profiler takes at most for each one of the file that it writes in the end; 52 were measured."""
 LONGEST_FIRST_S = 60.0
 """Longest that a window waits for the end of the first step, whose tracing and compiling say nothing of later ones."""
 LONGEST_PAUSE_S = 0.25
@@ -50,6 +52,8 @@ class ClockWindows:
         self._recording, self._recorder = recording, recorder
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
         self._step_ns, self._longest_s, self._in_first_step = step_ns, LONGEST_S, in_first_step
+        self._usual_s = length_s
+        self._cut: Window | None = None
         self._may_wait = not in_step
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
@@ -97,7 +101,7 @@ class ClockWindows:
             self._recorder.note_memory(rss_bytes)
             window = self._recorder.recorded
             if window is not None and window.growth_bytes > self._ceiling_bytes:
-                window.is_shortened = True
+                window.is_shortened, self._cut = True, window
                 self._longest_s = self._length_s = max(
                     0.05, 0.8 * (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S
                 )
@@ -120,11 +124,19 @@ class ClockWindows:
 
     def _open(self) -> None:
         self._due_s = self._next_due()
+        self._forgive()
         try:
             self._recorder.check()
             self._recorder.open(number=self._number())
         except Exception as error:  # the profiler raises any of TensorFlow's; the job is not to suffer
             self._refused(error)
+
+    def _forgive(self) -> None:
+        """Let windows be as long as they were where the one that filled the memory turned out small: it was the job that grew."""
+        window, self._cut = self._cut, None
+        if window is not None and 0 < MEMORY_PER_FILE_BYTE * window.size_bytes < window.growth_bytes:
+            self._ceiling_bytes += window.growth_bytes
+            self._longest_s, self._length_s = LONGEST_S, self._usual_s
 
     def _number(self) -> int | None:
         """Return the number of the window that opens now; None for the next one.

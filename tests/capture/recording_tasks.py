@@ -46,11 +46,11 @@ def tell_when_keras_builds() -> list[bool]:
     step_hooks.listen(notes.append)
     step_hooks.here.epoch = Pass("fit", Role.FIT)
     try:
-        timed = keras_hooks._timed(train, 1, trains=True)
+        timed = keras_hooks._timed(train, lambda: 1, trains=True)
         timed("some")
         timed("some")
         with contextlib.suppress(StopIteration):
-            keras_hooks._timed(train, 1, trains=True)("empty")
+            keras_hooks._timed(train, lambda: 1, trains=True)("empty")
         return [*told, keras_hooks.is_building()]
     finally:
         step_hooks.leave(notes.append)

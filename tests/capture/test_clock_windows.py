@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.capture import clock_windows
-from pipeline_lab.capture.clock_windows import ClockWindows
+from pipeline_lab.capture.clock_windows import MEMORY_PER_FILE_BYTE, ClockWindows
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.runs.run_events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
@@ -173,7 +173,7 @@ def test_processes_in_step_number_their_windows_alike_however_late_one_begins(
 
 
 def test_a_window_that_fills_the_memory_closes_and_later_ones_are_shorter(recording: Recording, now: FakeTime) -> None:
-    recorder = recording.windows(FakeProfiler())
+    recorder = recording.windows(FakeProfiler(size_bytes=102 * MB // MEMORY_PER_FILE_BYTE))
     windows = _windows(recorder, recording)
     now.now_s += 2
     windows.tick()
@@ -189,6 +189,34 @@ def test_a_window_that_fills_the_memory_closes_and_later_ones_are_shorter(record
     first, second = (event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent))
     assert first.shortened
     assert (second.stopped_ns - second.started_ns) / 1e9 == pytest.approx(0.4, abs=0.11)
+
+
+def test_a_window_that_turns_out_small_did_not_fill_the_memory_and_shortens_none(
+    recording: Recording, now: FakeTime
+) -> None:
+    recorder = recording.windows(FakeProfiler(size_bytes=1000))
+    windows = _windows(recorder, recording)
+    now.now_s += 2
+    windows.tick()
+    window = recorder.recorded
+    assert window is not None
+    now.now_s += 0.5
+    windows.watch_memory(window.rss_before_bytes + 101 * MB)
+    recorder.wait()
+    assert window.size_bytes < 101 * MB / MEMORY_PER_FILE_BYTE
+    now.now_s = 1006
+    windows.tick()
+    again = recorder.recorded
+    assert again is not None
+    windows.watch_memory(again.rss_before_bytes + 200 * MB)
+    assert recorder.recorded is again, "the job's memory may grow as much once more"
+    now.now_s += 0.9
+    windows.tick()
+    assert recorder.recorded is again
+    now.now_s += 0.2
+    windows.tick()
+    assert recorder.recorded is None, "as long as windows usually are"
+    windows.finish()
 
 
 def test_while_the_script_profiles_itself_no_window_opens_and_a_sentence_says_so(

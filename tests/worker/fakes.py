@@ -22,10 +22,10 @@ TRACE = b"trace"
 
 
 class FakeProfiler:
-    """Writes five bytes per window where TensorFlow would; ``stop`` waits until it is allowed to end."""
+    """Writes five bytes per window, or as many as asked for, where TensorFlow would; ``stop`` waits until it is allowed to end."""
 
-    def __init__(self, *, error: Exception | None = None, is_slow: bool = False) -> None:
-        self._error = error
+    def __init__(self, *, error: Exception | None = None, is_slow: bool = False, size_bytes: int = 0) -> None:
+        self._error, self._size_bytes = error, size_bytes
         self._logdir: Path | None = None
         self.may_end = threading.Event()
         if not is_slow:
@@ -58,7 +58,7 @@ class FakeProfiler:
         if save:
             session = logdir / "plugins" / "profile" / "2026_01_01_00_00_00"
             session.mkdir(parents=True)
-            (session / "host.xplane.pb").write_bytes(TRACE)
+            (session / "host.xplane.pb").write_bytes(TRACE.ljust(self._size_bytes, b"\0"))
 
     def _note_settled(self, what: str) -> None:
         if self._settled:

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import Kind
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, subtract, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, only_derived, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -32,12 +32,15 @@ class EagerOps:
         ops: Ops that were called one by one.
         ops_ns: Time in them.
         function_calls: Calls of functions.
+        longest_between_ns: Of each step the longest time between two ops, without waits for input, summed up. Python that launches
+            ops takes little between any two; what is longer makes a batch, or writes a log, and takes as long beside a function.
     """
 
     steps: int
     ops: int
     ops_ns: int
     function_calls: int
+    longest_between_ns: int = 0
 
     @property
     def ops_per_step(self) -> float:
@@ -57,22 +60,37 @@ def count_eager_ops(activity: Activity, steps: Steps) -> EagerOps:
         steps: Its own steps, not yet placed on a common axis.
     """
     spans = tables.intervals(steps.table)
-    ops, ops_ns = _within(activity, Kind.EAGER_OP, spans)
-    return EagerOps(steps.count, ops, ops_ns, _within(activity, Kind.FUNCTION_CALL, spans)[0])
+    ops, calls = (_within(activity, kind, spans) for kind in (Kind.EAGER_OP, Kind.FUNCTION_CALL))
+    called = union(*np.concatenate((ops, calls)).T)
+    between = subtract(as_intervals(called[:-1, 1], called[1:, 0]), activity.waits.moments)
+    longest = np.zeros(len(spans), np.int64)
+    step = _step_of(between[:, 0], spans)
+    np.maximum.at(longest, step[step >= 0], (between[:, 1] - between[:, 0])[step >= 0])
+    return EagerOps(
+        steps=steps.count,
+        ops=len(ops),
+        ops_ns=int((ops[:, 1] - ops[:, 0]).sum()),
+        function_calls=len(calls),
+        longest_between_ns=int(longest.sum()),
+    )
 
 
-def _within(activity: Activity, kind: Kind, spans: IntArray) -> tuple[int, int]:
-    """Return number and length of events of a kind that begin in some spans, which do not overlap."""
-    count, total_ns = 0, 0
+def _within(activity: Activity, kind: Kind, spans: IntArray) -> IntArray:
+    """Return the events of a kind that begin in some spans, which do not overlap, shape (n, 2)."""
+    found = [np.empty((0, 2), np.int64)]
     for line, rows in activity.events_of(kind):
         if event_names.is_runtime_thread(line.name) or event_names.is_tf_data_thread(line.name):
             continue
         start = line.start_ns[rows]
-        place = np.searchsorted(spans[:, 0], start, side="right") - 1
-        inside = (place >= 0) & (start < spans[place, 1])
-        count += int(inside.sum())
-        total_ns += int(line.duration_ns[rows][inside].sum())
-    return count, total_ns
+        own = np.stack((start, start + line.duration_ns[rows]), axis=1)
+        found.append(own[_step_of(start, spans) >= 0])
+    return np.concatenate(found)
+
+
+def _step_of(moments: IntArray, spans: IntArray) -> IntArray:
+    """Return the span in which each moment lies, -1 for none."""
+    place = np.searchsorted(spans[:, 0], moments, side="right") - 1
+    return np.where((place >= 0) & (moments < spans[place, 1]), place, -1)
 
 
 def merge_eager_ops(parts: Sequence[EagerOps]) -> EagerOps:
@@ -82,6 +100,7 @@ def merge_eager_ops(parts: Sequence[EagerOps]) -> EagerOps:
         ops=sum(part.ops for part in parts),
         ops_ns=sum(part.ops_ns for part in parts),
         function_calls=sum(part.function_calls for part in parts),
+        longest_between_ns=sum(part.longest_between_ns for part in parts),
     )
 
 
@@ -95,6 +114,7 @@ def _to_json(found: EagerOps) -> Document:
         "ops": found.ops,
         "ops_ms": to_ms(found.ops_ns),
         "function_calls": found.function_calls,
+        "longest_between_ms": to_ms(found.longest_between_ns),
         "is_eager": found.is_eager,
     }
 

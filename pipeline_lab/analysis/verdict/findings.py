@@ -75,7 +75,8 @@ def retracing(results: Results) -> Finding | None:
     return Finding(
         "retracing",
         f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
-        "that should not happen, so look for inputs whose shape or Python value changes from step to step.",
+        "that should not happen, so look for inputs whose shape or Python value changes from step to step, and for a tf.function that is "
+        "made anew, such as in each epoch.",
         tuple(evidence),
     )
 

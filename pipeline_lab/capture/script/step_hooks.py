@@ -71,6 +71,10 @@ class Here(threading.local):
         other: Place of the last step since then that was none of its steps.
         returned_ns: When the last step of that ended.
         beside, beside_ns: Calls of other functions since then, and how long they took.
+        eager: The loop that takes gradients in Python on batches that the script makes itself.
+        eager_ns: When it last did.
+        elsewhere: The place where gradients have been taken since then.
+        mark: What marks the step under way in profiles.
         functions: Those that have been called and have not returned, the outermost first.
         read: Counts of the datasets that have been read since the outermost was called.
     """
@@ -85,10 +89,16 @@ class Here(threading.local):
     own: Pass | None = None
     other: Hashable = None
     returned_ns = beside = beside_ns = 0
+    eager: Pass | None = None
+    eager_ns = 0
+    elsewhere: Hashable = None
+    mark: Any = None
     functions: tuple[Any, ...] = ()
     read: frozenset[TrainedSteps] = frozenset()
 
 
+GRADIENTS = "gradients"
+"""Marks, in profiles, a step that lasts from where it takes gradients until that is done again."""
 KERAS = frozenset({Role.FIT, Role.EVALUATE})
 """Here batches are noted as calls of Keras' functions; `predict` asks for each from Python."""
 here = Here()
@@ -348,6 +358,9 @@ def count_examples(batch: Any) -> int | None:
 def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
     def gradient(self: Any, *arguments: Any, **options: Any) -> Any:
         note_gradients()
+        if listeners and here.role is None and context.executing_eagerly():
+            with contextlib.suppress(Exception):  # must not affect the job
+                _note_eager_step()
         return original(self, *arguments, **options)
 
     return gradient
@@ -365,6 +378,36 @@ def note_gradients() -> None:
         trained.add(of.stream)
         if is_eager:
             _count_step(of)
+
+
+def _note_eager_step() -> None:
+    """Note a step of a loop in Python whose batches the script makes itself: from where it takes gradients until it does so again.
+
+    One that no other follows, with no batch of a dataset in between, is none: at the end of a pass the last batch may be trained on.
+    A step that takes gradients at several places lasts from the first of them. Profiles get a mark for each step.
+    """
+    if _under_way() is not None or threading.current_thread() is not threading.main_thread():
+        here.eager = None
+        return
+    place, asked_ns, of = place_of_loop(), now_ns(), here.eager
+    if of is None or here.asked_ns > here.eager_ns or place == here.elsewhere:
+        here.eager, here.elsewhere = Pass(place, has_gradients=True), None
+    elif place != of.stream:
+        here.elsewhere = place
+        return
+    else:
+        here.elsewhere = None
+        tell(Called(of, asked_ns, None, 1))
+        _mark_step(of)
+    here.eager_ns = asked_ns
+
+
+def _mark_step(of: Pass) -> None:
+    if here.mark is not None:
+        here.mark.__exit__(None, None, None)
+    of.marked += 1
+    here.mark = tf.profiler.experimental.Trace(GRADIENTS, step_num=of.marked, _r=1)
+    here.mark.__enter__()
 
 
 def _under_way() -> Pass | None:

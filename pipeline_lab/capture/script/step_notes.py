@@ -31,6 +31,7 @@ class Pass:
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
         dataset: Returns what it goes over, while the script has it.
         call: Of the step, as :class:`~pipeline_lab.runs.run_events.OwnBatchesEvent` tells it, where no dataset makes the batches.
+        marked: Steps of it that were marked in profiles.
         is_over: It has come to its end.
         around: The pass that was under way when its first batch was taken.
         fit: Number of the call of ``fit`` that it belongs to; 0 for none.
@@ -46,6 +47,7 @@ class Pass:
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
     call: str = ""
+    marked: int = 0
     is_over: bool = False
     around: "Pass | None" = None
     fit: int = 0

@@ -67,6 +67,7 @@ class Window:
     stop_cost_ns: int = 0
     is_shortened: bool = False
     flush_cpu_ns: int = 0
+    size_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -268,6 +269,7 @@ class WindowRecorder:
     def _report(self, window: Window, size_bytes: int) -> None:
         with self.lock:
             self.note_memory()
+        window.size_bytes = size_bytes
         event = WindowEvent(
             name=window.name,
             first_step=window.first_step,

@@ -1,5 +1,7 @@
 """What the process with TensorFlow notes of loops inside of ``tf.function``, and what such loops compute with and without it."""
 
+import contextlib
+import itertools
 import tempfile
 import threading
 import time
@@ -178,6 +180,48 @@ def train_on_own_batches() -> dict[str, Any]:
         "waits": [round((note.arrived_ns - note.asked_ns) / NS_PER_S / WAIT_S, 1) for note in steps],
         "examples": sorted({note.examples for note in steps}),
         "others train": any(note.of.has_gradients for note in notes if isinstance(note, Took) and not note.of.call),
+    }
+
+
+def train_op_by_op() -> dict[str, Any]:
+    """Take gradients op by op on arrays, after a pass over a dataset whose last batch is trained on once it is over; two at a time."""
+    notes: deque[Note] = deque()
+    weight, batch = tf.Variable(1.0), np.ones([4, 2], np.float32)
+
+    def step() -> None:
+        with tf.GradientTape(persistent=True) as tape:
+            loss = weight * tf.reduce_mean(batch)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+        tape.gradient(loss, weight)
+
+    step_hooks.listen(notes.append)
+    marked: list[tuple[str, int]] = []
+    mark = unittest.mock.patch.object(
+        tf.profiler.experimental,
+        "Trace",
+        lambda name, step_num, _r: marked.append((name, step_num)) or contextlib.nullcontext(),
+    )
+    try:
+        with mark:
+            for _ in tf.data.Dataset.range(2):
+                pass
+            step()
+            for _ in tf.data.Dataset.range(2):
+                step()
+            after = len(notes)
+            for _ in range(5):
+                time.sleep(WAIT_S)
+                step()
+    finally:
+        step_hooks.leave(notes.append)
+        step_hooks.here.eager = step_hooks.here.mark = None
+    own = [note for note in list(notes)[after:] if isinstance(note, Called)]
+    return {
+        "steps": [(note.steps, note.of.has_gradients, note.ended_ns) for note in own],
+        "apart": all(later.asked_ns - note.asked_ns >= WAIT_S * NS_PER_S for note, later in itertools.pairwise(own)),
+        "loops": len({note.of for note in own}),
+        "before": sum(isinstance(note, Called) for note in list(notes)[:after]),
+        "marked": marked,
     }
 
 

@@ -100,3 +100,14 @@ def test_a_step_whose_batch_the_script_makes_lasts_from_call_to_call(ask_tensorf
 def test_predict_is_noted_where_it_is_called_with_a_batch_at_most(ask_tensorflow: Callable[..., Any]) -> None:
     found = ask_tensorflow("tests.worker.recipe.loop_tasks:predict_in_loop")
     assert found == ["model.predict at loop_tasks.py"] * 3
+
+
+def test_a_step_op_by_op_on_batches_of_the_scripts_own_lasts_from_gradients_to_gradients(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    found = ask_tensorflow("tests.worker.recipe.loop_tasks:train_op_by_op")
+    assert found["steps"] == [[1, True, None]] * 4, "the first may have been the last of the pass before it"
+    assert found["apart"]
+    assert found["loops"] == 1
+    assert found["before"] == 0, "steps that take a batch of a dataset, and the one beyond its end"
+    assert found["marked"] == [["gradients", number] for number in range(1, 5)]
