@@ -75,7 +75,7 @@ class Here(threading.local):
         eager_ns: When it last did.
         elsewhere: The place where gradients have been taken since then.
         mark: What marks the step under way in profiles.
-        functions: Those that have been called and have not returned, the outermost first.
+        functions: Those that have been called and have not returned, each with :func:`_key_of` its arguments, the outermost first.
         read: Counts of the datasets that have been read since the outermost was called.
     """
 
@@ -93,7 +93,7 @@ class Here(threading.local):
     eager_ns = 0
     elsewhere: Hashable = None
     mark: Any = None
-    functions: tuple[Any, ...] = ()
+    functions: "tuple[tuple[Any, Key], ...]" = ()
     read: frozenset[TrainedSteps] = frozenset()
 
 
@@ -104,7 +104,7 @@ KERAS = frozenset({Role.FIT, Role.EVALUATE})
 here = Here()
 _last: Pass | None = None
 """The pass of the last batch of any thread: gradients may be taken on threads of a strategy."""
-_called: tuple[Any, ...] = ()
+_called: "tuple[tuple[Any, Key], ...]" = ()
 """The functions that any thread has called, for the same reason."""
 trained: set[Hashable] = set()
 """Streams of passes in whose steps gradients were taken."""
@@ -371,8 +371,8 @@ def note_gradients() -> None:
     if here.role is not None:
         return
     of, is_eager = _under_way(), context.executing_eagerly()
-    for function in () if is_eager else here.functions or _called:  # which take them whenever they are called
-        setattr(function, _TAKES, True)
+    for function, key in () if is_eager else here.functions or _called:  # which take them whenever they are called so
+        _marks_of(function)[key] = True
     if of is not None:
         of.has_gradients = True
         trained.add(of.stream)
@@ -423,19 +423,40 @@ def _count_step(of: Pass) -> None:
         of.steps.count += 1
 
 
+Key = tuple[Any, ...]
 _TAKES = "takes_gradients_for_pipeline_lab"
+"""Attribute of a function that says for which keys it takes gradients."""
 _LOOPS = "loops_for_pipeline_lab"
 """Mark of a function that goes through a dataset."""
 _READ = "read_for_pipeline_lab"
-"""Attribute of a function with the counts of the datasets that it reads itself; where it doesn't get them, only its tracing tells."""
+"""Attribute of a function with the counts of the datasets that it reads itself, by key; where it doesn't get them, only its tracing tells."""
+
+
+def _key_of(arguments: tuple[Any, ...], options: dict[str, Any]) -> Key:
+    """Return the Python values among what a function is given: for each of them TensorFlow traces it anew."""
+    if not options and not any(type(each) in _PYTHON for each in arguments):
+        return ()
+    named = tuple((name, options[name]) for name in sorted(options) if type(options[name]) in _PYTHON)
+    return (*(each if type(each) in _PYTHON else None for each in arguments), named)
+
+
+_PYTHON = frozenset({bool, int, float, str})
+
+
+def _marks_of(function: Any) -> dict[Key, bool]:
+    marks: dict[Key, bool] = function.__dict__.setdefault(_TAKES, {})
+    return marks
 
 
 def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         global _called
-        around, begun_ns = here.functions, now_ns()
+        around, begun_ns, traced = here.functions, now_ns(), None
+        key = _key_of(arguments, options)
         if here.role is None:
-            here.functions = _called = (*around, self)
+            here.functions = _called = (*around, (self, key))
+            if key not in _marks_of(self):
+                traced = self.experimental_get_tracing_count()
             if not around:
                 here.read = frozenset()
         try:
@@ -444,21 +465,26 @@ def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             here.functions = _called = around
         if here.role is None:
-            _note_function(self, arguments, options, begun_ns)
+            marks = _marks_of(self)
+            if (
+                traced is not None and key not in marks
+            ):  # its trace takes none, or it runs that of another key, as with defaults
+                marks[key] = self.experimental_get_tracing_count() == traced and any(marks.values())
+            _note_function(self, key, arguments, options, begun_ns)
         return result
 
     return call
 
 
-def _note_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any], begun_ns: int) -> None:
-    is_eager, takes = context.executing_eagerly(), getattr(function, _TAKES, False)
+def _note_function(function: Any, key: Key, arguments: tuple[Any, ...], options: dict[str, Any], begun_ns: int) -> None:
+    is_eager, takes = context.executing_eagerly(), _marks_of(function).get(key, False)
     if not is_eager and takes:
         note_gradients()  # traced before what it is called by
     if not is_eager or here.functions:
         return
     if here.read:
-        setattr(function, _READ, here.read)
-    read = getattr(function, _READ, ()) if takes else ()
+        function.__dict__.setdefault(_READ, {})[key] = here.read
+    read = getattr(function, _READ, {}).get(key, ()) if takes else ()
     for steps in read:
         steps.count += 1
     trains = takes and not read
@@ -542,7 +568,7 @@ def _note_reading(_dataset: Any, key: UseKey, _site: object) -> None:
 def tracing(of: Pass) -> Iterator[None]:
     """Take gradients for those of a pass, while the loop over it is traced."""
     global _last
-    for function in here.functions:
+    for function, _ in here.functions:
         setattr(function, _LOOPS, True)
     before, last = here.of, _last
     here.of = _last = of

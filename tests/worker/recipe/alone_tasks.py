@@ -224,6 +224,22 @@ def _train_inside_function(step: Any, training: Any, validation: Any, *, hands_o
             validate(validation)
 
 
+def _train_in_function_for_both(step: Any, training: Any, validation: Any, *, by_default: bool = False) -> None:
+    @tf.function
+    def run_epoch(given: Any, trains: bool = True) -> None:
+        for batch in given:
+            if trains:
+                step(batch)
+            else:
+                tf.print(tf.reduce_mean(batch), output_stream="file:///dev/null")
+
+    run_epoch(training, True)
+    for _ in range(2):
+        run_epoch(training, *[] if by_default else [True])
+        for _ in range(2):
+            run_epoch(validation, trains=False)
+
+
 def _train_on_replicas(_step: Any, training: Any, validation: Any) -> None:
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     with strategy.scope():
@@ -247,6 +263,8 @@ _LOOPS: dict[str, Callable[[Any, Any, Any], None]] = {
     "in Python": _train_from_python,
     "in a function": _train_inside_function,
     "in a function that closes over it": functools.partial(_train_inside_function, hands_on=False),
+    "in a function for both": _train_in_function_for_both,
+    "in a function for both, by default": functools.partial(_train_in_function_for_both, by_default=True),
     "on replicas": _train_on_replicas,
 }
 

@@ -52,7 +52,17 @@ def test_the_step_of_a_loop_runs_alone(ask_tensorflow: Callable[..., Any]) -> No
     assert found["is_unchanged"]
 
 
-@pytest.mark.parametrize("loop", ["in Python", "in a function", "in a function that closes over it", "on replicas"])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "in Python",
+        "in a function",
+        "in a function that closes over it",
+        "in a function for both",
+        "in a function for both, by default",
+        "on replicas",
+    ],
+)
 def test_a_loop_trains_on_what_gradients_are_taken_for_however_often_another_dataset_is_read(
     ask_tensorflow: Callable[..., Any], loop: str
 ) -> None:
