@@ -165,7 +165,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     if diagnosis.verdict.suggestions:
         return diagnosis
     found = _with_one_iterator_once(_suggestions(diagnosis))
-    for add in (_with_iterator_ends, _with_breaks, _with_predicts):
+    for add in (_with_iterator_ends, _with_breaks, _with_predicts, _without_repeats):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
@@ -301,6 +301,24 @@ def _with_one_iterator_once(found: tuple[Suggestion, ...]) -> tuple[Suggestion, 
     best = next((one for one in found if one.change == ONE_ITERATOR), found[places[0]])
     rest = tuple(one for place, one in enumerate(found) if place not in places)
     return (*rest[: places[0]], best, *rest[places[0] :])
+
+
+def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Leave out one iterator for all epochs where the script trains on a ``PyDataset``, which nobody can repeat."""
+    from pipeline_lab.advice.script.script_forecasts import recipe_of
+
+    folder = RunFolder(Path(diagnosis.source.path))
+    if _known_one_iterator(found) is None or not folder.recipe.is_file():
+        return found
+    recipe = recipe_of(folder)
+    if isinstance(recipe, Unavailable) or recipe.trained is None:
+        return found
+    kinds = {part.kind for call in recipe.upstream(recipe.trained.call) for part in call.python}
+    return found if kinds.isdisjoint(OF_KERAS) else tuple(one for one in found if _known_one_iterator([one]) is None)
+
+
+OF_KERAS = frozenset({"PyDataset", "Sequence"})
+"""Kinds of Python that Keras makes a dataset of."""
 
 
 def _known_one_iterator(found: Sequence[Suggestion]) -> Suggestion | None:

@@ -1,10 +1,11 @@
 """Advice on a whole diagnosis: in words where nobody knows the options, by the model where the run tells them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pipeline_lab.advice.advising import _with_one_iterator_once, advise
+from pipeline_lab.advice.advising import _with_one_iterator_once, _without_repeats, advise
 from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -18,6 +19,7 @@ from pipeline_lab.analysis.verdict.findings import iterator_ends
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.schema import Salvage
@@ -26,6 +28,7 @@ from tests.analysis.verdict.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.verdict.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
 from tests.support import results
 from tests.support.run_folders import make_run
+from tests.support.scripts import recipe
 
 NO_EPOCHS = Unavailable("A log.")
 
@@ -262,6 +265,19 @@ def test_one_iterator_for_all_epochs_is_suggested_once_with_the_models_numbers_w
     other = Suggestion("Cache.", "Why.", 3.0)
     assert _with_one_iterator_once((other, words, model)) == (other, model)
     assert _with_one_iterator_once((words, other)) == (words, other)
+
+
+@pytest.mark.parametrize(("kind", "is_kept"), [("PyDataset", False), ("Sequence", False), ("py_function", True)])
+def test_one_iterator_is_not_advised_for_what_nobody_can_repeat(tmp_path: Path, kind: str, is_kept: bool) -> None:
+    folder = make_run(RunStore(tmp_path))
+    function = UserFunction("Batches.__getitem__", "__main__", "/train.py", 3)
+    folder.recipe.write_text(recipe(python=(PythonPart(kind, function, None),)).to_json())
+    words = Suggestion(GapCause.ITERATOR_END.recommendation.change, "Why.", 12.0)
+    other = Suggestion("Cache.", "Why.", 3.0)
+    found = judged(device_compute=100)
+    of_run = replace(found, source=replace(found.source, path=str(folder.path)))
+    assert _without_repeats(of_run, (words, other)) == ((words, other) if is_kept else (other,))
+    assert _without_repeats(found, (words, other)) == (words, other), "a log has no script"
 
 
 def test_batches_that_the_script_makes_are_made_beside_the_step_and_no_prefetch_is_advised() -> None:

@@ -172,12 +172,21 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     may_work_on = isinstance(calibration, Unavailable) and not tables.valid(job.table, "compute_ns").any()
     known = waiting + hidden + (0.0 if isinstance(calibration, Unavailable) else alone)
     breaking = 0.0 if may_work_on else min(100.0 * job.break_total_ns / job.total_ns, max(0.0, 100.0 - known))
-    by_class = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}
+    by_class, ending = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}, 0.0
     if breaking >= ENDS_PERCENT:
         by_class[VerdictClass.IDLE_OTHER] = breaking
+        ends = results.iterator_ends
+        ending = 0.0 if isinstance(ends, Unavailable) else min(breaking, 100.0 * ends.total_ns / job.total_ns)
+    else:
+        breaking = 0.0
     worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
     return Losses(
-        by_class, job.mean_ns, worker, are_recorded=False, breaking_percent=by_class.get(VerdictClass.IDLE_OTHER, 0.0)
+        by_class,
+        job.mean_ns,
+        worker,
+        are_recorded=False,
+        ending_percent=ending,
+        breaking_percent=breaking - ending,
     )
 
 

@@ -319,7 +319,8 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     if kind is not VerdictClass.IDLE_OTHER:
         return None
     if isinstance(breakdown, Unavailable):
-        return GapCause.PYTHON.value if losses.breaking_percent else None
+        most = GapCause.ITERATOR_END if losses.ending_percent > losses.breaking_percent else GapCause.PYTHON
+        return most.value if losses.ending_percent + losses.breaking_percent else None
     if not losses.ending_percent + losses.breaking_percent:
         return breakdown.idle_otherwise_cause.value
     return max(breakdown.idle_by_cause_ns, key=lambda cause: _cause_percent(cause, losses, results)).value

@@ -304,7 +304,12 @@ def test_what_lies_between_epochs_and_no_window_saw_is_no_competition():
     assert ms[VerdictClass.IDLE_OTHER] == pytest.approx(8.0), "the last calls' work goes on for 0.2 ms of each break"
     verdict = reach_verdict(found)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
-    assert verdict.sentence.startswith("Between its epochs the job stands still for 8 ms of each 14 ms step")
+    assert verdict.sentence.startswith("Between its epochs the job stands still for 7.86 ms of each 14 ms step")
+    assert verdict.break_percent == pytest.approx(100 * 7.86 / 14, abs=0.01), "the rest of it are ends of iterators"
+    ends = replace(found, iterator_ends=IteratorEnds(9, 500 * results.MS, 100 * results.MS, 1400 * results.MS))
+    verdict = reach_verdict(ends)
+    assert (verdict.cause, verdict.lost_percent) == ("iterator_end", pytest.approx(100 * 5 / 14))
+    assert verdict.break_percent == pytest.approx(100 * 3 / 14)
     less = reach_verdict(replace(found, job_steps=replace(job, break_total_ns=0)))
     assert less.verdict_class is VerdictClass.HOST_CONTENTION
     assert less.lost_percent == pytest.approx(100 * 2.5 / 14)
