@@ -27,6 +27,7 @@ from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
@@ -34,6 +35,7 @@ from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import PythonPart
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
@@ -313,8 +315,20 @@ def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tup
     recipe = recipe_of(folder)
     if isinstance(recipe, Unavailable) or recipe.trained is None:
         return found
-    kinds = {part.kind for call in recipe.upstream(recipe.trained.call) for part in call.python}
-    return found if kinds.isdisjoint(OF_KERAS) else tuple(one for one in found if _known_one_iterator([one]) is None)
+    read = [part for call in recipe.upstream(recipe.trained.call) for part in call.python if part.kind in OF_KERAS]
+    if not read:
+        return found
+    rest = tuple(one for one in found if _known_one_iterator([one]) is None)
+    job = diagnosis.job_steps
+    waits = not isinstance(job, Unavailable) and (job.wait_percent or 0.0) >= MODERATE_PERCENT
+    return rest or ((_about_python(read[0]),) if waits else ())
+
+
+def _about_python(part: PythonPart) -> Suggestion:
+    """Say what to do about Python that makes the batches which the steps wait for."""
+    advice = InputCause.PYTHON_BOUND.recommendation
+    change = PYTHON_CHANGES[part.kind].format(function=part.function)
+    return Suggestion(change, advice.why.format(stage="The dataset", python=f" in {part.function}"), NO_GAIN)
 
 
 OF_KERAS = frozenset({"PyDataset", "Sequence"})

@@ -278,6 +278,10 @@ def test_one_iterator_is_not_advised_for_what_nobody_can_repeat(tmp_path: Path, 
     of_run = replace(found, source=replace(found.source, path=str(folder.path)))
     assert _without_repeats(of_run, (words, other)) == ((words, other) if is_kept else (other,))
     assert _without_repeats(found, (words, other)) == (words, other), "a log has no script"
+    for percent, advised in ((4.0, 0), (40.0, 1)):
+        waiting = replace(found.job_steps, wait_total_ns=round(percent / 100 * found.job_steps.total_ns))
+        left = _without_repeats(replace(of_run, job_steps=waiting), (words,))
+        assert left == (words,) if is_kept else sum("workers=4" in one.change for one in left) == len(left) == advised
 
 
 def test_batches_that_the_script_makes_are_made_beside_the_step_and_no_prefetch_is_advised() -> None:
