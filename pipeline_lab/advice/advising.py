@@ -306,7 +306,7 @@ def _with_one_iterator_once(found: tuple[Suggestion, ...]) -> tuple[Suggestion, 
 
 
 def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Leave out one iterator for all epochs where the script trains on a ``PyDataset``, which nobody can repeat."""
+    """Leave out one iterator for all epochs where the script trains on a ``PyDataset`` or generator, which nobody can repeat."""
     from pipeline_lab.advice.script.script_forecasts import recipe_of
 
     folder = RunFolder(Path(diagnosis.source.path))
@@ -315,7 +315,12 @@ def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tup
     recipe = recipe_of(folder)
     if isinstance(recipe, Unavailable) or recipe.trained is None:
         return found
-    read = [part for call in recipe.upstream(recipe.trained.call) for part in call.python if part.kind in OF_KERAS]
+    read = [
+        part
+        for call in recipe.upstream(recipe.trained.call)
+        for part in call.python
+        if part.kind in OF_KERAS or (part.kind == "generator" and not call.is_direct)
+    ]
     if not read:
         return found
     rest = tuple(one for one in found if _known_one_iterator([one]) is None)
@@ -418,28 +423,19 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
         return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)
     function_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS)
 
-    def gain(stays_ns: float) -> tuple[float, float]:
-        """Return the gain, and the part of it that is sure, where so much of the Python makes batches or writes logs."""
-        between_ns = breakdown.python_ns - min(max(stays_ns, 0.0), breakdown.python_ns) + breakdown.dispatch_ns
-        sure, whole = (
-            between_ns / breakdown.total_ns,
-            (between_ns + breakdown.host_compute_ns - function_ns) / breakdown.total_ns,
-        )
-        return 100.0 * max(sure, whole), 100.0 * sure
-
-    likely, sure = gain(ops.longest_between_ns)
-    most, _ = gain(ops.longest_between_ns - ops.steps * BETWEEN_OPS_NS)
-    bounds = (round(max(0.0, sure - NOT_QUITE_SURE), 1), round(min(99.9, most + LEAST_GAIN_PERCENT), 1))
-    return Suggestion(WITHOUT_FUNCTION.change, why, round(likely, 1), gain_range_percent=bounds)
+    stays_ns = min(ops.paused_ns, breakdown.python_ns)
+    between_ns = breakdown.python_ns - stays_ns + breakdown.dispatch_ns
+    sure = 100.0 * between_ns / breakdown.total_ns
+    gain = max(sure, 100.0 * (between_ns + breakdown.host_compute_ns - function_ns) / breakdown.total_ns)
+    bounds = (round(max(0.0, sure - NOT_QUITE_SURE), 1), round(min(99.9, gain + NOT_QUITE_SURE), 1))
+    return Suggestion(WITHOUT_FUNCTION.change, why, round(gain, 1), gain_range_percent=bounds)
 
 
 IN_FUNCTION_NS, FROM_PYTHON_NS = 5_000.0, 25_000.0
 """What TensorFlow takes to run an op beside its work: inside a function, and called from Python (2.21, a 2.5 GHz core). A small
 training step of 232 ops from Python took 30 ms, and 1.7 ms as a function."""
-BETWEEN_OPS_NS = 1_000_000.0
-"""What Python may take between two ops for launching them alone, as an optimizer of Keras does."""
 NOT_QUITE_SURE = 5.0
-"""Percent of the step by which less was gained than what lies between ops."""
+"""Percent of the step by which the gain differed from the estimate."""
 NO_OP_TIME = Unavailable("The trace does not tell the launches of ops apart from their own work.")
 
 

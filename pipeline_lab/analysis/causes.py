@@ -27,7 +27,7 @@ class Recommendation:
 
 _NOTHING = Recommendation("", "")
 WITHOUT_FUNCTION = Recommendation(
-    "Put the training step into a function with @tf.function, so that Python launches it as a whole.",
+    "Put the training step into a function with @tf.function (in Keras, leave out run_eagerly=True), so that Python launches it as a whole.",
     "Python launches {ops} ops one by one in each step, outside of any function, which lengthens their compute as well; an op takes "
     "about 5 µs in a function, 25 µs from Python.",
 )

@@ -122,7 +122,7 @@ def _calls_at(recipe: Recipe, place: str, text: str) -> list[DatasetCall]:
         and (nth is None or nth_of_line(recipe, call) == int(nth))
     ]
     if not at:
-        known = ", ".join(dict.fromkeys(str(call.place) for call in recipe.calls if call.place))
+        known = _places(recipe, [call for call in recipe.calls if call.place])
         raise OptionsError(f"{text!r}: no dataset is made at {place}; the places are {known or 'not known'}.")
     return at
 

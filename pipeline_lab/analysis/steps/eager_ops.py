@@ -19,6 +19,8 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 
 MANY_OPS = 20
 """Ops per step from which on a step is called eager: Keras' ``fit`` has a few, a small network forward and backward some fifty."""
+BETWEEN_OPS_NS = 1_000_000
+"""What Python may take between two ops for launching them alone, as an optimizer of Keras does."""
 FEW_CALLS = 0.5
 """Calls of functions per step below which the step itself is none."""
 
@@ -32,15 +34,15 @@ class EagerOps:
         ops: Ops that were called one by one.
         ops_ns: Time in them.
         function_calls: Calls of functions.
-        longest_between_ns: Of each step the longest time between two ops, without waits for input, summed up. Python that launches
-            ops takes little between any two; what is longer makes a batch, or writes a log, and takes as long beside a function.
+        paused_ns: Time between two ops, without waits for input, beyond :data:`BETWEEN_OPS_NS`. Python that launches ops takes
+            little between any two; what is longer makes a batch, acts or writes a log, and takes as long beside a function.
     """
 
     steps: int
     ops: int
     ops_ns: int
     function_calls: int
-    longest_between_ns: int = 0
+    paused_ns: int = 0
 
     @property
     def ops_per_step(self) -> float:
@@ -63,15 +65,13 @@ def count_eager_ops(activity: Activity, steps: Steps) -> EagerOps:
     ops, calls = (_within(activity, kind, spans) for kind in (Kind.EAGER_OP, Kind.FUNCTION_CALL))
     called = union(*np.concatenate((ops, calls)).T)
     between = subtract(as_intervals(called[:-1, 1], called[1:, 0]), activity.waits.moments)
-    longest = np.zeros(len(spans), np.int64)
-    step = _step_of(between[:, 0], spans)
-    np.maximum.at(longest, step[step >= 0], (between[:, 1] - between[:, 0])[step >= 0])
+    length = (between[:, 1] - between[:, 0])[_step_of(between[:, 0], spans) >= 0]
     return EagerOps(
         steps=steps.count,
         ops=len(ops),
         ops_ns=int((ops[:, 1] - ops[:, 0]).sum()),
         function_calls=len(calls),
-        longest_between_ns=int(longest.sum()),
+        paused_ns=int(length[length > BETWEEN_OPS_NS].sum()),
     )
 
 
@@ -100,7 +100,7 @@ def merge_eager_ops(parts: Sequence[EagerOps]) -> EagerOps:
         ops=sum(part.ops for part in parts),
         ops_ns=sum(part.ops_ns for part in parts),
         function_calls=sum(part.function_calls for part in parts),
-        longest_between_ns=sum(part.longest_between_ns for part in parts),
+        paused_ns=sum(part.paused_ns for part in parts),
     )
 
 
@@ -114,7 +114,7 @@ def _to_json(found: EagerOps) -> Document:
         "ops": found.ops,
         "ops_ms": to_ms(found.ops_ns),
         "function_calls": found.function_calls,
-        "longest_between_ms": to_ms(found.longest_between_ns),
+        "paused_ms": to_ms(found.paused_ns),
         "is_eager": found.is_eager,
     }
 

@@ -69,11 +69,12 @@ class Here(threading.local):
         is_saving: It writes a checkpoint.
         own: The pass whose batches the script makes itself.
         other: Place of the last step since then that was none of its steps.
+        begun_ns: When the method of Keras began that runs such a step; 0 outside of one.
         returned_ns: When the last step of that ended.
         beside, beside_ns: Calls of other functions since then, and how long they took.
         eager: The loop that takes gradients in Python on batches that the script makes itself.
         eager_ns: When it last did.
-        elsewhere: The place where gradients have been taken since then.
+        taken: The places where gradients have been taken since then.
         mark: What marks the step under way in profiles.
         functions: Those that have been called and have not returned, each with :func:`_key_of` its arguments, the outermost first.
         read: Counts of the datasets that have been read since the outermost was called.
@@ -88,10 +89,10 @@ class Here(threading.local):
     is_nested = is_saving = False
     own: Pass | None = None
     other: Hashable = None
-    returned_ns = beside = beside_ns = 0
+    begun_ns = returned_ns = beside = beside_ns = 0
     eager: Pass | None = None
     eager_ns = 0
-    elsewhere: Hashable = None
+    taken: frozenset[Hashable] = frozenset()
     mark: Any = None
     functions: "tuple[tuple[Any, Key], ...]" = ()
     read: frozenset[TrainedSteps] = frozenset()
@@ -389,17 +390,16 @@ def _note_eager_step() -> None:
     if _under_way() is not None or threading.current_thread() is not threading.main_thread():
         here.eager = None
         return
-    place, asked_ns, of = place_of_loop(), now_ns(), here.eager
-    if of is None or here.asked_ns > here.eager_ns or place == here.elsewhere:
-        here.eager, here.elsewhere = Pass(place, has_gradients=True), None
-    elif place != of.stream:
-        here.elsewhere = place
+    place, asked_ns = place_of_loop(), now_ns()
+    if here.eager is None or here.asked_ns > here.eager_ns:
+        here.eager = Pass("eager", has_gradients=True)
+    elif place in here.taken:
+        tell(Called(here.eager, asked_ns, None, 1))
+        _mark_step(here.eager)
+    else:  # in the same step, at another place
+        here.taken |= {place}
         return
-    else:
-        here.elsewhere = None
-        tell(Called(of, asked_ns, None, 1))
-        _mark_step(of)
-    here.eager_ns = asked_ns
+    here.taken, here.eager_ns = frozenset({place}), asked_ns
 
 
 def _mark_step(of: Pass) -> None:
@@ -521,6 +521,7 @@ def _note_own_step(function: Any, given: Any, begun_ns: int) -> None:
 
     Other functions that are called between the two are no wait; where many are, or a dataset is read, something else was done.
     """
+    begun_ns = here.begun_ns or begun_ns
     is_plain = here.own is not None and here.asked_ns < here.returned_ns and here.beside <= MOST_BESIDE
     asked_ns = here.returned_ns + here.beside_ns if is_plain else begun_ns
     with contextlib.suppress(Exception):  # must not affect the job

@@ -88,7 +88,7 @@ class _Step:
     next_ns: int | None = None
     last_element: int = 0
     knows_no_wait: bool = False
-    """It traced its function first, which tf.data can't tell from waiting."""
+    """It traced its function first, which tf.data can't tell from waiting; or it takes no batch of tf.data's."""
     builds_graph: bool = False
     """It is seen to be the first call of its function: a warm-up, whenever it comes."""
 
@@ -310,9 +310,10 @@ class StepLog:
         if isinstance(note, Seen):
             self._assign(note.of, note.gaps)
             return
+        begun_ns = min((side.begun_ns for side in self._sides.values()), default=note.asked_ns)
         beside = self._settle_sides()
         asked_ns = min([note.asked_ns, *(side.begun_ns for side in beside)])
-        self._finish_open(asked_ns)
+        self._finish_open(asked_ns, min(asked_ns, begun_ns) if self._away_ns else None)
         last, _ = self._passes.get(note.of.stream, (note.of, 0))
         if last.fit != note.of.fit:  # what the script does between two calls of `fit` belongs to no step
             self._away_ns = asked_ns - self._ended_ns
@@ -325,7 +326,8 @@ class StepLog:
         else:
             is_first = not (self._step or self._ready or self._taken)
             step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
-            step.builds_graph, step.knows_no_wait = note.is_first, is_first or note.is_first
+            step.builds_graph = note.is_first
+            step.knows_no_wait = is_first or note.is_first or note.of.iterator is None
             if self._is_fed and note.ended_ns is not None:
                 step.wait_ns, self._fed_ns = min(self._fed_ns, note.ended_ns - note.asked_ns), 0
             self._taken.setdefault(note.of.iterator, 0)
@@ -371,6 +373,7 @@ class StepLog:
         self._finish_open(note.asked_ns)
         step = self._open = _Step(note.of, note.asked_ns, before.epoch)
         step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
+        step.knows_no_wait = note.of.iterator is None
 
     def _read_run(self, note: Took) -> None:
         """Read the batches of one pass that follow each other, all at once: that takes a fraction of the time."""
@@ -442,8 +445,8 @@ class StepLog:
         self._sides.clear()
         return single
 
-    def _finish_open(self, next_ns: int | None) -> None:
-        """Complete the open step, whose successor is asked for then."""
+    def _finish_open(self, next_ns: int | None, left_ns: int | None = None) -> None:
+        """Complete the open step, whose successor is asked for then; where an evaluation lies in between, it was left before that."""
         step, self._open = self._open, None
         if step is None:
             return
@@ -451,12 +454,12 @@ class StepLog:
             step.steps = step.steps or step.of.steps_per_call or 1
             self._taken[step.of.iterator] = step.last_element = self._taken[step.of.iterator] + step.steps
         if step.end_ns is None:
-            step.end_ns = next_ns
+            step.end_ns = next_ns if left_ns is None else max(step.start_ns, left_ns)
         step.next_ns = next_ns
         if step.end_ns is None:
             return
         self._ended_ns = step.end_ns
-        self._recent_ns = ((next_ns or step.end_ns) - step.start_ns) / step.steps
+        self._recent_ns = ((left_ns or next_ns or step.end_ns) - step.start_ns) / step.steps
         self._in_pass += step.steps
         self._longest_pass = max(self._longest_pass, self._in_pass)
         self._ready.append(step)

@@ -1,7 +1,9 @@
 """Steps that run op by op, and steps that call a function; µs."""
 
+import pytest
+
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.steps import recorded_steps
+from pipeline_lab.analysis.steps import eager_ops, recorded_steps
 from pipeline_lab.analysis.steps.eager_ops import EagerOps, count_eager_ops, merge_eager_ops
 from tests.support.traces import Event, host, line, trace
 
@@ -39,12 +41,14 @@ def test_ops_between_steps_and_on_the_pipelines_threads_are_not_the_steps():
 
 def test_merging_adds_up():
     one = count(*ops(0, 30))
-    assert merge_eager_ops([one, one]) == EagerOps(8, 60, 60_000, 0, longest_between_ns=2_000)
+    assert merge_eager_ops([one, one]) == EagerOps(8, 60, 60_000, 0)
 
 
-def test_the_longest_time_between_two_ops_of_each_step_is_told_without_waits_for_input():
+def test_long_times_between_two_ops_are_told_apart_without_waits_for_input(monkeypatch: pytest.MonkeyPatch):
     """In each step ops lie 1 µs apart; then 70 µs pass before the last one, of which the third step waits 25 for input after 11."""
+    monkeypatch.setattr(eager_ops, "BETWEEN_OPS_NS", 20_000)
     last: list[Event] = [("EagerLocalExecute: Mul", 100 * step + 89, 1) for step in range(4)]
     wait: list[Event] = [("IteratorGetNextOp::DoCompute", 230, 25)]
     found = count(*last, *wait, *(event for step in range(4) for event in ops(step, 10)))
-    assert found.longest_between_ns == 1_000 * (70 + 70 + 34 + 70)
+    assert found.paused_ns == 1_000 * (70 + 70 + 34 + 70)
+    assert merge_eager_ops([found, found]).paused_ns == 2 * found.paused_ns

@@ -360,6 +360,34 @@ def test_a_step_waits_as_long_as_the_python_that_makes_its_batch(script: Script)
     assert _lengths_ms(rows) == [(25, 30)] * 3
 
 
+def test_steps_that_take_no_batch_of_tf_data_have_no_wait_whatever_else_is_known(script: Script) -> None:
+    fit, own = Pass("fit", Role.FIT, 4, iterator=lambda: "iterator"), _training("eager")
+    script.gaps = Gaps(4, [20 * MS] * 3)  # of each step of `fit`, which takes 20 ms, nothing was waited for
+    for _ in range(4):
+        script.call(fit, 20, 0)
+    script.drain()
+    for _ in range(4):
+        script.log.notes.append(Called(own, script.ms * MS, None, 1))
+        script.ms += 100
+    script.ms += 5000
+    rows = script.rows()
+    assert [row["wait_ns"] for row in rows[4:]] == [None] * (len(rows) - 4)
+    assert len(rows) >= 7
+
+
+def test_a_step_that_the_next_one_ends_is_over_where_an_evaluation_begins(script: Script) -> None:
+    own, evaluation = _training("eager"), Pass("validate", Role.LOOP, 4)
+    for number in range(4):
+        script.log.notes.append(Called(own, script.ms * MS, None, 1))
+        script.ms += 100
+        for _ in range(3) if number == 1 else ():
+            script.take(evaluation, 0, 50)
+    rows = script.rows()
+    assert [(row["end_ns"] - row["start_ns"]) // MS for row in rows] == [100, 100, 100]
+    assert [row["away_ns"] // MS for row in rows] == [0, 0, 100], "up to the arrival of its last batch"
+    assert [event.batches for event in script.evaluations()] == [3]
+
+
 def test_batches_that_follow_each_other_make_the_same_rows_at_once_as_one_by_one(script: Script) -> None:
     epoch = _training()
     script.windows.append(Window(4, None, SHIFT_NS + 1005 * MS, 0, 0, 0, stopped_ns=SHIFT_NS + 1025 * MS))

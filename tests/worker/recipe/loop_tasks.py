@@ -184,7 +184,7 @@ def train_on_own_batches() -> dict[str, Any]:
 
 
 def train_op_by_op() -> dict[str, Any]:
-    """Take gradients op by op on arrays, after a pass over a dataset whose last batch is trained on once it is over; two at a time."""
+    """Take gradients op by op on arrays, at two places a step, after a pass over a dataset whose last batch is trained on once it is over."""
     notes: deque[Note] = deque()
     weight, batch = tf.Variable(1.0), np.ones([4, 2], np.float32)
 
