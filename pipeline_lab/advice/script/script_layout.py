@@ -162,8 +162,9 @@ def _visit(stages: Sequence[ScriptStage], index: int, terms: list[Term]) -> list
         terms += _thread([(each, ns / stage.at_once) for each, ns in serial])
         return []
     terms += _thread(serial)
-    if stage.work_ns:
-        terms.append(Term(stage.words or stage.name, stage.work_ns / stage.at_once))
+    # Each of the calls of a map that run at once takes its element first, from what is upstream on the map's thread.
+    taken = serial if "Map" in stage.name else []
+    terms += _thread([(each, ns / stage.at_once) for each, ns in (*taken, (stage, stage.work_ns))])
     return []
 
 

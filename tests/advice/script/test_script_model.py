@@ -50,6 +50,19 @@ def test_parallel_calls_leave_the_training_step():
     assert found.low_percent < 75.0 < found.high_percent
 
 
+def test_calls_of_a_map_take_their_elements_first_so_that_two_serial_maps_run_one_after_the_other():
+    """Two maps of 2 ms for each of ten examples; TensorFlow fuses the second one with the batch, which gives it a thread of its own."""
+    fused = ScriptStage("MapAndBatch", 0, 2e7, 1.0, (2, 3), works_ahead=True, is_pooled=True, words="second")
+    first = ScriptStage("Map", 1, 2e7, 10.0, (1,), words="first")
+    run = script(step_ms=40.0, stages=(ScriptStage("Root", None, 0.0), fused, first))
+    as_it_is = predicted(run)
+    assert (as_it_is.gain_percent, as_it_is.terms[0].name) == (0.0, "first + second")
+    for call in (1, 2):
+        assert predicted(run, SetArgument(call, "num_parallel_calls", 4)).gain_percent == pytest.approx(50.0, abs=1.0)
+    both = (SetArgument(1, "num_parallel_calls", 4), SetArgument(2, "num_parallel_calls", 4))
+    assert predicted(run, *both).gain_percent == pytest.approx(75.0, abs=1.0), "four threads for 40 ms"
+
+
 def test_what_other_programs_take_caps_the_gain_here_but_not_on_a_quiet_machine():
     busy = script(cpu_share=1.0, step_cpu_ms=4.0, other_cores=2.0)  # 24 ms of processor for two cores that are left
     found = predicted(busy, PARALLEL)
