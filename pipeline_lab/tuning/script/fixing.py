@@ -28,7 +28,7 @@ from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, find_reading
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
-from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.tuning.script.proof import Prover, Script
 from pipeline_lab.tuning.script.proving import UNLIMITED, Effort, LeftAlone, Proving, prove_changes, watched_places
@@ -120,8 +120,6 @@ def find_fix(
     if recipe is None or use is None:
         raise StoreError(NO_RECIPE)
     run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
-    keras = str(read_record(folder).environment.get("keras"))
-    script = replace(script, is_of_keras_2=keras.startswith("2."))
     found = _find(folder, recipe, use, script, wishes, diagnosis, run, effort)
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 

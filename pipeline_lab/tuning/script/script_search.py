@@ -179,7 +179,9 @@ class ScriptSearch:
             return not wishes.changes and are_proofs_over(time.monotonic() - begun_s, budget_s, race_s)
 
         how_far = HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s))
-        return find_fix(recorded, self._script, wishes, self._diagnosis, Effort(how_far, self._check_stop, is_spent))
+        keras = str(read_record(recorded).environment.get("keras"))
+        script = replace(self._script, is_of_keras_2=keras.startswith("2."))
+        return find_fix(recorded, script, wishes, self._diagnosis, Effort(how_far, self._check_stop, is_spent))
 
     def _check_stop(self) -> None:
         if self._trials.should_stop():
