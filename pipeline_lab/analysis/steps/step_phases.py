@@ -153,7 +153,7 @@ def _divide(steps: pa.Table, is_later: BoolArray, before: Phase, after: Phase) -
             median_ns=float(np.median(length[rows])),
             p95_ns=float(np.percentile(length[rows], 95)),
             total_ns=int(length[rows].sum()),
-            wait_ns=int(wait[rows].sum()) if is_known.any() else None,
+            wait_ns=int(wait[rows].sum()) if is_known[rows].any() else None,
         )
         for phase, rows in members
         if rows.any()

@@ -113,3 +113,8 @@ def test_waits_that_nobody_knows_are_not_zero() -> None:
     samples = pa.Table.from_batches([], schema=SAMPLES.schema)
     (found,) = measure_phases(pa.Table.from_pylist(rows, schema=STEPS.schema), samples, []).phases
     assert found.wait_percent is None
+    first, later = rows[:3], [row | {"epoch": 1, "wait_ns": 4 * MS} for row in rows[3:]]
+    unknown, known = measure_phases(pa.Table.from_pylist(first + later, schema=STEPS.schema), samples, []).phases
+    assert (unknown.wait_percent, known.wait_percent) == (None, 40.0), (
+        "what one phase is known to wait says nothing of another"
+    )
