@@ -35,7 +35,7 @@ from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.recipe import PythonPart
+from pipeline_lab.pipeline.recipe import OF_KERAS, PythonPart
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
@@ -334,10 +334,6 @@ def _about_python(part: PythonPart) -> Suggestion:
     advice = InputCause.PYTHON_BOUND.recommendation
     change = PYTHON_CHANGES[part.kind].format(function=part.function)
     return Suggestion(change, advice.why.format(stage="The dataset", python=f" in {part.function}"), NO_GAIN)
-
-
-OF_KERAS = frozenset({"PyDataset", "Sequence"})
-"""Kinds of Python that Keras makes a dataset of."""
 
 
 def _known_one_iterator(found: Sequence[Suggestion]) -> Suggestion | None:

@@ -70,6 +70,10 @@ class UserFunction:
         return f"{self.short_name} ({PurePath(self.file).name}:{self.line})" if self.file else self.short_name
 
 
+OF_KERAS = frozenset({"PyDataset", "Sequence"})
+"""Kinds of Python that Keras 3 and Keras 2 make a dataset of."""
+
+
 @dataclass(frozen=True)
 class PythonPart:
     """Python that runs for the elements of a stage.

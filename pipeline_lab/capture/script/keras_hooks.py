@@ -207,9 +207,11 @@ def _noting_each_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
         for epoch in original(self):
             if here.role is not None:
                 here.epoch = Pass((here.role, ""), here.role, _examples_of(self._adapter, "get_dataset"), fit=here.fit)
-            _keep_fit(self._dataset, getattr(self._adapter, "_enqueuer", None))  # which begins with the first epoch
+            _keep_fit(self._dataset, None)
             yield epoch
-            _keep_fit(self._dataset, getattr(self._adapter, "_enqueuer", None))
+            _keep_fit(
+                self._dataset, getattr(self._adapter, "_enqueuer", None)
+            )  # it begins when the first batch is asked for
 
     return enumerate_epochs
 

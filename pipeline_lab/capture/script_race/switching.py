@@ -85,26 +85,28 @@ def begin(race: TakesTurns) -> None:
 
 def hook_keras() -> None:
     """Hook ``fit`` of Keras 3, where its backend is TensorFlow, and of Keras 2 (``tf_keras``), once they are loaded."""
-    for trainer, epochs in (
+    backend, engine = "keras.src.backend.tensorflow.trainer", "tf_keras.src.engine"
+    for trainer, epochs, method, make in (
         (
-            _loaded("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"),
-            _loaded("keras.src.backend.tensorflow.trainer", "TFEpochIterator"),
+            _loaded(backend, "TensorFlowTrainer"),
+            _loaded(backend, "TFEpochIterator"),
+            "_enumerate_iterator",
+            _without_end,
         ),
         (
-            _loaded("tf_keras.src.engine.training", "Model"),
-            _loaded("tf_keras.src.engine.data_adapter", "DataHandler"),
+            _loaded(f"{engine}.training", "Model"),
+            _loaded(f"{engine}.data_adapter", "DataHandler"),
+            "enumerate_epochs",
+            _without_ends,
         ),
     ):
         if trainer is None or epochs is None:
             continue
         with _installed:
-            for method in ("fit", "evaluate", "predict"):
-                _wrap(trainer, method, functools.partial(_in_method, method))
+            for each in ("fit", "evaluate", "predict"):
+                _wrap(trainer, each, functools.partial(_in_method, each))
             _wrap(trainer, "make_train_function", _asking_before_training)
-            if hasattr(epochs, "enumerate_epochs"):
-                _wrap(epochs, "enumerate_epochs", _without_ends)
-            else:
-                _wrap(epochs, "_enumerate_iterator", _without_end)
+            _wrap(epochs, method, make)
 
 
 def _loaded(module: str, name: str) -> Any:
