@@ -68,9 +68,11 @@ def parse_change(recipe: Recipe, text: str) -> Change:
     found = [
         change for change in find_changes(recipe) if change.rewrite == name and (not place or change.call in numbers)
     ]
-    if not found and name == "cache" and len(at) == 1:
-        if legal := [each for each in find_earlier_caches(recipe, recipe.trained) if each.call == at[0].number]:
+    if not found and name == "cache":
+        legal = [each for each in find_earlier_caches(recipe, recipe.trained) if each.call in numbers]
+        if len(legal) == 1:
             return legal[0]
+    if not found and name == "cache" and len(at) == 1:
         words = f"Cache the elements after {said_at(at[0])}, as requested: later epochs repeat the first one's."
         return Change(
             name, at[0].number, (Insert(at[0].number, "cache"),), Effect.CONTENT, Risk.HIGH, words, (), at[0].place

@@ -406,6 +406,14 @@ def test_an_earlier_cache_on_the_same_line_is_asked_for_by_its_call() -> None:
     assert earlier
 
 
+def test_an_earlier_cache_on_a_line_of_several_calls_needs_no_number_where_only_one_may_stand_there() -> None:
+    _, recipe = recipe_of(".range(8).map(f)\\\n    .batch(2)")
+    (primary,) = [change for change in find_changes(recipe) if change.rewrite == "cache"]
+    (earlier,) = find_earlier_caches(recipe, recipe.trained)
+    assert (primary.request, earlier.request) == ("train.py:3 cache", "train.py:2 cache")
+    assert parse_change(recipe, earlier.request) == earlier
+
+
 def test_changes_are_read_as_they_are_typed(script: Recipe) -> None:
     assert parse_change(script, "train.py:4 num_parallel_calls=8").edits == (SetArgument(2, "num_parallel_calls", 8),)
     assert parse_change(script, "train.py:4 num_parallel_calls=autotune").edits[0].value == -1
