@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.capture import ProfileWindows, watch_script
-from pipeline_lab.capture.script.step_hooks import leave, listen, now_ns
+from pipeline_lab.capture.script.job_threads import now_ns
+from pipeline_lab.capture.script.step_hooks import leave, listen
 from pipeline_lab.capture.script.step_notes import Note, Saved
 from pipeline_lab.worker.recipe.keeping import KeptRecipe
 

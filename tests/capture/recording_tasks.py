@@ -20,7 +20,7 @@ from tensorflow.python.profiler.internal import _pywrap_profiler
 from pipeline_lab import explain
 from pipeline_lab.capture import remote
 from pipeline_lab.capture.profile_windows import ProfileWindows
-from pipeline_lab.capture.script import keras_hooks, step_hooks
+from pipeline_lab.capture.script import job_threads, keras_hooks, step_hooks
 from pipeline_lab.capture.script.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.script.step_notes import Note, Pass, Role
 from pipeline_lab.capture.shared_profiler import SharedProfiler
@@ -44,7 +44,7 @@ def tell_when_keras_builds() -> list[bool]:
 
     notes: list[Note] = []
     step_hooks.listen(notes.append)
-    step_hooks.here.epoch = Pass("fit", Role.FIT)
+    job_threads.here.epoch = Pass("fit", Role.FIT)
     try:
         timed = keras_hooks._timed(train, lambda: 1, trains=True)
         timed("some")
@@ -54,7 +54,7 @@ def tell_when_keras_builds() -> list[bool]:
         return [*told, keras_hooks.is_building()]
     finally:
         step_hooks.leave(notes.append)
-        step_hooks.here.epoch = None
+        job_threads.here.epoch = None
 
 
 def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from pipeline_lab.capture.script import step_hooks
+from pipeline_lab.capture.script import job_threads
 from pipeline_lab.capture.script.step_notes import Pass, Role
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.race_options import read_race_options
@@ -473,18 +473,23 @@ def leave_something_behind() -> None:
     """Leave what a job, a seeded dataset and a loop leave in a process."""
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
     tf.random.set_seed(3)
-    step_hooks.here.of = step_hooks._last = Pass("behind", examples=1)
-    step_hooks.here.role = Role.FIT
-    step_hooks.trained.add("behind")
+    job_threads.here.of = job_threads.anywhere.of = Pass("behind", examples=1)
+    job_threads.here.role = Role.FIT
+    job_threads.trained.add("behind")
 
 
 def find_remains() -> dict[str, Any]:
     """Return what a task finds of earlier ones."""
-    here = step_hooks.here
+    here = job_threads.here
     return {
         "precision": keras.mixed_precision.global_policy().name,
         "seed": context.global_seed(),
-        "batches": [here.of is not None, step_hooks._last is not None, here.role is not None, bool(step_hooks.trained)],
+        "batches": [
+            here.of is not None,
+            job_threads.anywhere.of is not None,
+            here.role is not None,
+            bool(job_threads.trained),
+        ],
     }
 
 
@@ -493,11 +498,11 @@ def _undisturbed() -> Iterator[None]:
     """Let a task find nothing of earlier ones that its answer could hang on, and leave nobody who listens to later ones."""
     keras.mixed_precision.set_global_policy("float32")
     tf.random.set_seed(None)
-    step_hooks.here.__dict__.clear()
-    step_hooks._last = None
-    step_hooks.trained.clear()
+    job_threads.here.__dict__.clear()
+    job_threads.anywhere.of = None
+    job_threads.trained.clear()
     yield
-    assert not step_hooks.listeners, "the task still listens to the steps of this process"
+    assert not job_threads.listeners, "the task still listens to the steps of this process"
 
 
 if __name__ == "__main__":

@@ -26,19 +26,19 @@ from tensorflow.python.saved_model import save
 from tensorflow.python.saved_model.save_context import in_save_context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
-from pipeline_lab.capture.script.step_hooks import (
+from pipeline_lab.capture.script.gradient_hooks import tracing
+from pipeline_lab.capture.script.job_threads import (
     MARK,
-    examples_of,
     here,
     listeners,
     now_ns,
     place_of_loop,
     replace_method,
     tell,
-    tracing,
     trained,
 )
+from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
+from pipeline_lab.capture.script.step_hooks import examples_of
 from pipeline_lab.capture.script.step_notes import Ended, Pass, Took
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.recipe.wrapping import stack

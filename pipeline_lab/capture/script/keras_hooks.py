@@ -15,24 +15,30 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.step_hooks import (
+from pipeline_lab.capture.script.gradient_hooks import note_beside, note_gradients
+from pipeline_lab.capture.script.job_threads import (
     MARK,
-    count_examples,
-    examples_of,
     here,
     installed,
     is_hooked,
     listeners,
-    note_beside,
-    note_gaps,
-    note_gradients,
-    noting_checkpoints,
     now_ns,
     replace_method,
     tell,
     words_of_call,
 )
-from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Fed, Pass, Predicted, Role, refer_to
+from pipeline_lab.capture.script.step_hooks import examples_of, note_gaps, noting_checkpoints
+from pipeline_lab.capture.script.step_notes import (
+    Called,
+    Ended,
+    Evaluated,
+    Fed,
+    Pass,
+    Predicted,
+    Role,
+    count_examples,
+    refer_to,
+)
 
 KERAS_BATCH = 32
 """Examples of a batch where ``predict`` is not told how many."""

@@ -15,7 +15,8 @@ import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 
-from pipeline_lab.capture.script.step_hooks import function_listeners, here, trained
+from pipeline_lab.capture.script.gradient_hooks import function_listeners
+from pipeline_lab.capture.script.job_threads import here, trained
 from pipeline_lab.capture.script.step_notes import Pass
 from pipeline_lab.errors import PipelineLabError
 

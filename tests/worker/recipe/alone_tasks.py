@@ -13,7 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.capture import watched_calibration
-from pipeline_lab.capture.script import keras_hooks, live_iterators, noted_datasets, own_loops, step_hooks
+from pipeline_lab.capture.script import (
+    gradient_hooks,
+    keras_hooks,
+    live_iterators,
+    noted_datasets,
+    own_loops,
+    step_hooks,
+)
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger
@@ -171,7 +178,7 @@ def time_loop_alone() -> dict[str, Any]:
         return {**found, "is_unchanged": float(weight) == before}
     finally:
         step_hooks.leave(notes)
-        step_hooks.function_listeners.remove(own_loops._keep)
+        gradient_hooks.function_listeners.remove(own_loops._keep)
         own_loops._last.clear()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
+from pipeline_lab.capture.script import gradient_hooks, graph_loops, job_threads, keras_hooks, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Predicted, Took
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
@@ -135,9 +135,9 @@ def take_gradients_beside_tracing() -> list[bool]:
     traced, other = Pass("traced", examples=1), Pass("other", examples=1)
 
     def trace_and_train() -> None:
-        with step_hooks.tracing(traced):
-            step_hooks._last = other  # as a batch on another thread does
-        step_hooks.note_gradients()
+        with gradient_hooks.tracing(traced):
+            job_threads.anywhere.of = other  # as a batch on another thread does
+        gradient_hooks.note_gradients()
 
     thread = threading.Thread(target=trace_and_train)  # this one may have taken batches
     thread.start()
@@ -163,7 +163,7 @@ def train_on_own_batches() -> dict[str, Any]:
         step(batch)  # traces it
         for number in range(7):
             if number == 4:
-                for _ in range(step_hooks.MOST_BESIDE + 1):
+                for _ in range(gradient_hooks.MOST_BESIDE + 1):
                     beside(batch)
             if number == 5:
                 time.sleep(WAIT_S)
@@ -214,7 +214,7 @@ def train_op_by_op() -> dict[str, Any]:
                 step()
     finally:
         step_hooks.leave(notes.append)
-        step_hooks.here.eager = step_hooks.here.mark = None
+        job_threads.here.eager = job_threads.here.mark = None
     own = [note for note in list(notes)[after:] if isinstance(note, Called)]
     return {
         "steps": [(note.steps, note.of.has_gradients, note.ended_ns) for note in own],

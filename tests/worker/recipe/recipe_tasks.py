@@ -18,9 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline_lab.capture.script.job_threads import is_hooked
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-from pipeline_lab.capture.script.step_hooks import is_hooked
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger, Note, note_of
