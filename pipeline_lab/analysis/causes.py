@@ -395,7 +395,8 @@ PYTHON_CHANGES = {
     "generator": "Let {function} yield whole batches, so that one call of Python makes many examples; where that does not suffice, "
     "let several processes make them.",
     "PyDataset": f"Give the dataset workers=4, {_WORKERS}",
-    "Sequence": f"Give fit workers=4, {_WORKERS}",
+    "Sequence": f"Where an epoch takes much longer than 10 s (at its end Keras 2 waits up to 5 s for workers), give fit workers=4, {_WORKERS} "
+    "Keras 3 does not wait so.",
 }
 """What to do about Python that keeps a core busy, where the function is known, by how it is called."""
 PYTHON_CHANGES["numpy_function"] = PYTHON_CHANGES["py_function"]

@@ -96,7 +96,7 @@ class InBatches:
 
 @dataclass(frozen=True)
 class SetTraining:
-    """Give the training an argument: ``steps_per_execution`` of ``compile``, or ``workers`` of a ``PyDataset``."""
+    """Give the training an argument: ``steps_per_execution`` of ``compile``, or ``workers`` of a ``PyDataset`` or ``Sequence``."""
 
     name: str
     value: Value

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, said_at
 from pipeline_lab.pipeline.changes import InBatches, Insert, SetArgument, SetTraining
+from pipeline_lab.pipeline.recipe import OF_KERAS
 
 WORKERS = 4
 WAITING_CALLS = 16
@@ -62,19 +63,24 @@ def place_pool(chain: Chain, threads: int) -> RewritePlace:
 
 
 def find_workers(chain: Chain) -> Iterator[RewritePlace]:
-    has_workers = any(
-        call.method == "with_options" and not call.is_direct for call in chain.calls
-    )  # as Keras then does
     others = {use.call for use in chain.recipe.uses if (use.place, use.role) == (chain.use.place, chain.use.role)}
-    for call in chain.calls if others <= {chain.use.call} and not has_workers else ():
+    for call in chain.calls if others <= {chain.use.call} else ():
         for part in call.python:
-            if part.kind == "PyDataset":
+            if part.kind in OF_KERAS and not _has_workers(chain, part.kind):
                 yield RewritePlace(
                     None,
                     (SetTraining("workers", WORKERS),),
                     f"Let {WORKERS} threads make the batches of {part.function}.",
                     ("Several threads call it at a time; it must not change what they share.",),
                 )
+
+
+def _has_workers(chain: Chain, kind: str) -> bool:
+    """Say whether workers make the batches already, by what Keras then does with the dataset that they feed."""
+    of_keras = [call for call in chain.calls if not call.is_direct]
+    if kind == "Sequence":  # Keras 2 keeps one batch ahead where it has none
+        return not any(call.method == "prefetch" and call.arguments.get("buffer_size") == 1 for call in of_keras)
+    return any(call.method == "with_options" for call in of_keras)
 
 
 def find_generator_batches(chain: Chain) -> Iterator[RewritePlace]:

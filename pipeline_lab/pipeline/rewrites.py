@@ -365,7 +365,7 @@ _DECLARED = (
     ),
     Rewrite(
         "workers",
-        "Threads for a PyDataset",
+        "Threads for a PyDataset or Sequence",
         "Several batches are made at a time, in their order.",
         Effect.NOTHING,
         Risk.SOME,

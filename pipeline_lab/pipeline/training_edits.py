@@ -1,4 +1,4 @@
-"""Arguments of the training, written where they belong: into the model's ``compile``, or where a ``PyDataset`` is made."""
+"""Arguments of the training, written where they belong: into the model's ``compile``, where a ``PyDataset`` is made, or into ``fit``."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -8,11 +8,11 @@ import libcst as cst
 
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice
-from pipeline_lab.pipeline.recipe import DatasetUse, PythonPart, Recipe
+from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetUse, PythonPart, Recipe
 
 Find = Callable[[str], ParsedSource]
 COMPILED = frozenset({"steps_per_execution"})
-"""Arguments of ``compile``; others are a ``PyDataset``'s."""
+"""Arguments of ``compile``; others are a ``PyDataset``'s, or of Keras 2 ``fit``'s."""
 _BASES = frozenset({"PyDataset", "Sequence"})
 
 
@@ -41,9 +41,12 @@ def edit_training(
         yield from _join_epochs(source, fit, edit)
     elif edit.name in COMPILED:
         yield from _with_argument(source, _compile_of(source, fit.func.value), edit)
+    elif (part := _python_of_keras(recipe, use)).kind == "Sequence":  # of Keras 2, where they are `fit`'s
+        _check_evaluation(recipe, use, part)
+        yield from _with_argument(source, fit, edit)
     else:
         try:
-            made_in, call = _where_made(recipe, use, find, texts, source, fit)
+            made_in, call = _where_made(part, find, texts, source, fit)
         except RefusedError:
             given = _given(fit)
             if not isinstance(given, cst.Name) or _is_parameter(source, fit, given):
@@ -104,10 +107,9 @@ def _compile_of(source: ParsedSource, model: cst.BaseExpression) -> cst.Call:
 
 
 def _where_made(
-    recipe: Recipe, use: DatasetUse, find: Find, texts: Mapping[str, str], source: ParsedSource, fit: cst.Call
+    part: PythonPart, find: Find, texts: Mapping[str, str], source: ParsedSource, fit: cst.Call
 ) -> tuple[ParsedSource, cst.Call]:
     """Return the call that gives a ``PyDataset`` its workers: of its constructor, or of its base's."""
-    part = _py_dataset(recipe, use)
     name = part.function.name.rpartition(".")[0].rpartition(".")[2]
     if part.function.file not in texts:
         raise RefusedError(f"The source of {name} is not at hand.")
@@ -119,12 +121,20 @@ def _where_made(
     return source, _made_for(source, fit, name)
 
 
-def _py_dataset(recipe: Recipe, use: DatasetUse) -> PythonPart:
+def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
     for call in recipe.upstream(use.call):
         for part in call.python:
-            if part.kind == "PyDataset":
+            if part.kind in OF_KERAS:
                 return part
-    raise RefusedError("The training reads no PyDataset.")
+    raise RefusedError("The training reads no PyDataset or Sequence.")
+
+
+def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart) -> None:
+    """Refuse workers where ``fit`` hands them on to Python of another kind, for the proof reads only what is trained on."""
+    others = (each for each in recipe.uses if each.place == use.place and each.call != use.call)
+    for other in (each for one in others for call in recipe.upstream(one.call) for each in call.python):
+        if other.function != part.function:
+            raise RefusedError(f"fit would hand its workers on to {other.function.name} as well, which is not proved.")
 
 
 def _class_of(source: ParsedSource, name: str) -> cst.ClassDef:

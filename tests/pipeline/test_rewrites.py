@@ -261,6 +261,16 @@ def test_threads_are_offered_for_a_py_dataset() -> None:
     assert find_changes(Recipe()) == ()
 
 
+def test_threads_are_offered_for_a_sequence_of_keras_2_that_has_none() -> None:
+    call = DatasetCall(1, "from_generator", python=(PythonPart("Sequence", FUNCTION),), is_direct=False)
+    ahead = DatasetCall(2, "prefetch", {"buffer_size": 1}, (1,), is_direct=False)
+    use = DatasetUse("training", 2, None, "", 1)
+    workers = (SetTraining("workers", 4),)
+    assert workers in [change.edits for change in find_changes(Recipe((call, ahead), (use,)))]
+    automatic = replace(ahead, arguments={"buffer_size": -1})  # as Keras 2 calls it after its workers
+    assert workers not in [change.edits for change in find_changes(Recipe((call, automatic), (use,)))]
+
+
 def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_it() -> None:
     _, recipe = recipe_of(".from_generator(g)", from_generator={"stateful": ("PyFunc",), "is_direct": False})
     (use,) = recipe.uses

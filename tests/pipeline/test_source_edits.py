@@ -4,6 +4,7 @@ import ast
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -460,11 +461,30 @@ def test_one_iterator_serves_several_epochs_between_which_nothing_changes_what_i
         assert "ds.repeat()" in written(text, OneIterator(is_closed))
 
 
-def _images(text: str, file: str = PATH) -> Recipe:
+def _item_of(name: str, file: str, kind: str) -> PythonPart:
+    return PythonPart(kind, UserFunction(f"{name}.__getitem__", "__main__", file, 6))
+
+
+def _images(text: str, file: str = PATH, kind: str = "PyDataset") -> Recipe:
     recipe = written_recipe(text)
-    part = PythonPart("PyDataset", UserFunction("Images.__getitem__", "__main__", file, 6))
-    call = DatasetCall(1, "from_generator", python=(part,), is_direct=False)
+    call = DatasetCall(1, "from_generator", python=(_item_of("Images", file, kind),), is_direct=False)
     return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1),))
+
+
+def test_workers_of_a_sequence_of_keras_2_are_an_argument_of_fit() -> None:
+    text = IMAGES.format(and_more="", given="").replace("PyDataset", "Sequence")
+    recipe, edit_ = _images(text, kind="Sequence"), SetTraining("workers", 4)
+    assert written(text, edit_, recipe=recipe) == text.replace("=val)", "=val, workers=4)")
+    given = text.replace("=val)", "=val, workers=1)")
+    assert written(given, edit_, recipe=_images(given, kind="Sequence")) == given.replace("workers=1", "workers=4")
+    (call,), (use,) = recipe.calls, recipe.uses
+    for name, is_proved in (("Images", True), ("Others", False)):
+        other = replace(call, number=2, python=(_item_of(name, PATH, "Sequence"),))
+        both = replace(recipe, calls=(call, other), uses=(use, DatasetUse("evaluation", 2, use.place, "", 1)))
+        if is_proved:
+            assert "workers=4" in written(text, edit_, recipe=both)
+        else:
+            assert "Others.__getitem__ as well, which is not proved" in refused(text, edit_, recipe=both)
 
 
 def test_the_diff_names_files_below_the_folder() -> None:

@@ -11,7 +11,8 @@ from pipeline_lab.advice.script.script_model import ScriptPrediction
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument
+from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
+from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.tuning.script import fixing, worth_trying
 from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, may_be_held_up
@@ -114,9 +115,17 @@ WAITS = Change(
 def test_calls_of_python_run_at_once_where_something_can_be_gained() -> None:
     python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 0.05, "step_cpu_ms": 1.0, "ceiling_ms": 1.0}
     waits = script(stages=stages(python=1.0), **python)
-    assert needless(WAITS, waits) == ""
+    assert needless(WAITS, recipe(), waits) == ""
     quick = script(stages=stages(0.01, python=1.0), **python | {"ceiling_ms": 20.0})
-    assert "expects nothing" in needless(WAITS, quick)
+    assert "expects nothing" in needless(WAITS, recipe(), quick)
+
+
+@pytest.mark.parametrize("kind", ["PyDataset", "Sequence"])
+def test_workers_of_keras_2_are_tried_only_where_something_is_expected_of_them(kind: str) -> None:
+    workers = Change("workers", None, (SetTraining("workers", 4),), Effect.NOTHING, Risk.SOME, "Four threads.")
+    own = recipe(DatasetCall(1, "from_generator", python=(replace(DECODE, kind=kind),)))
+    reason = needless(workers, own, Unavailable("Not analyzed."))
+    assert ("waits up to 5 s" in reason) == (kind == "Sequence")
 
 
 @pytest.mark.parametrize(("percent", "is_tried"), [(4.0, False), (12.0, True)])
@@ -156,9 +165,9 @@ def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:
 def test_a_generator_is_called_for_many_elements_where_its_calls_take_the_time() -> None:
     change = Change("generator-batches", 2, (InBatches(2, 64),), Effect.NOTHING, Risk.SOME, "Hand over.")
     python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 1.0}
-    assert needless(change, script(stages=stages(python=1.0), **python)) == ""
+    assert needless(change, recipe(), script(stages=stages(python=1.0), **python)) == ""
     slow = script(stages=stages(50.0, python=1.0), step_ms=500.0, **python)
-    assert "the generator's own work takes the time" in needless(change, slow)
+    assert "the generator's own work takes the time" in needless(change, recipe(), slow)
 
 
 def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tried() -> None:

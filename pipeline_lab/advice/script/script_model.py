@@ -24,6 +24,7 @@ from pipeline_lab.pipeline.changes import (
     OneIterator,
     SetTraining,
 )
+from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.units import format_duration
 
 LEAST_ERROR_PERCENT = 2.0
@@ -33,6 +34,12 @@ CAUTIOUS, HOPEFUL = 0.3, 4.0
 """How much less or more than usual a call may take beside its work: few ops, or a hundred of them."""
 LEAST_ENDS = 0.5
 """Part of the time of the ends of iterators that were seen which others take at least, on average."""
+ENDS_OF_WORKERS_NS = 5e9
+"""For so long Keras 2 may wait at the end of an epoch over a ``Sequence`` with workers: its queue's timeout (``OrderedEnqueuer.get``)."""
+ENDS_UNKNOWN = (
+    "Keras 2 waits up to 5 s at the end of an epoch over a Sequence with workers, and the run saw no epoch end, "
+    "so whether threads would save more than that is not known."
+)
 LESS, MORE = 0.5, 1.5
 """Times what the pipeline is taken to add to a step on the same cores, which it may add as well."""
 MOST_UNEXPLAINED_WAIT = 4.0
@@ -150,7 +157,17 @@ def predict_change(
             stages = made
         return stages
 
-    return _predict(run, changed, make)
+    found = _predict(run, changed, make)
+    has_workers = any(isinstance(edit, SetTraining) and edit.name == "workers" for edit in edits)
+    if isinstance(found, Unavailable) or not has_workers or not is_of_keras_2(run.recipe):
+        return found
+    return _with_ends_of_workers(run, found)
+
+
+def is_of_keras_2(recipe: Recipe) -> bool:
+    """Say whether a script trains on a ``Sequence`` of Keras 2."""
+    calls = () if recipe.trained is None else recipe.upstream(recipe.trained.call)
+    return any(part.kind == "Sequence" for call in calls for part in call.python)
 
 
 def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavailable:
@@ -188,9 +205,21 @@ def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavai
 def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
     """Take off a predicted step the ends of iterators, which last longer or shorter by chance, and some of what else lies between epochs."""
     likely_ns = run.ends_ns + ITS_BREAKS * run.breaks_ns
-    low, likely, high = (
-        100.0 * ns / run.step_ns for ns in (LEAST_ENDS * run.ends_ns, likely_ns, run.ends_ns + run.breaks_ns)
-    )
+    return _shortened(run, found, LEAST_ENDS * run.ends_ns, likely_ns, run.ends_ns + run.breaks_ns)
+
+
+def _with_ends_of_workers(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction | Unavailable:
+    """Add to a predicted step that Keras 2 waits for workers where an epoch ends, and where an evaluation does."""
+    if run.epoch_batches is None:
+        return Unavailable(ENDS_UNKNOWN)
+    per_step_ns = ENDS_OF_WORKERS_NS / run.epoch_batches
+    return _shortened(run, found, -2.0 * per_step_ns, -per_step_ns, -per_step_ns)
+
+
+def _shortened(
+    run: ScriptRun, found: ScriptPrediction, least_ns: float, likely_ns: float, most_ns: float
+) -> ScriptPrediction:
+    low, likely, high = (100.0 * ns / run.step_ns for ns in (least_ns, likely_ns, most_ns))
     return replace(
         found,
         step_ns=max(LEAST_NS, found.step_ns - likely_ns),

@@ -4,6 +4,7 @@ The import itself is TensorFlow's own: the package's loader is asked once, then 
 """
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -11,8 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-def after_import(package: str, call: Callable[[], None]) -> None:
-    """Call a function when a package has been imported; now, if it has been already.
+def after_import(package: str, call: Callable[[], None]) -> Callable[[], None]:
+    """Call a function when a package has been imported; now, if it has been already. Return what calls that off.
 
     Args:
         package: Name of a package without dots.
@@ -21,8 +22,10 @@ def after_import(package: str, call: Callable[[], None]) -> None:
     spec = getattr(sys.modules.get(package), "__spec__", None)
     if spec is not None and not getattr(spec, "_initializing", False):
         _run(call)
-        return
-    sys.meta_path.insert(0, _Finder(package, call))
+        return lambda: None
+    finder = _Finder(package, call)
+    sys.meta_path.insert(0, finder)
+    return finder.leave
 
 
 def _run(call: Callable[[], None]) -> None:
@@ -36,12 +39,16 @@ class _Finder(MetaPathFinder):
     def __init__(self, package: str, call: Callable[[], None]) -> None:
         self._package, self._call = package, call
 
+    def leave(self) -> None:
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != self._package:
             return None
-        for finder in [each for each in sys.meta_path if each is not self]:
+        for finder in list(itertools.dropwhile(lambda each: each is not self, sys.meta_path))[1:]:
             find = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = None if find is None else find(fullname, path, target)
             if spec is not None:
@@ -63,6 +70,5 @@ class _Loader(Loader):
             module.__spec__.loader = self._inner
         module.__loader__ = self._inner
         self._inner.exec_module(module)
-        with contextlib.suppress(ValueError):
-            sys.meta_path.remove(self._finder)
+        self._finder.leave()
         _run(self._call)

@@ -9,14 +9,18 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import queue
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from pipeline_lab.capture.script.at_import import after_import
 
 SEEDED = (
     "the script sets the seed of Python's or NumPy's random numbers, and which example a draw goes to would depend on which call "
@@ -34,6 +38,9 @@ UNTOLD = (
 )
 STARTS_LATE = (
     "{name}.on_epoch_begin changes what the PyDataset holds, and Keras lets the workers begin before it is called"
+)
+ENDS_TWICE = (
+    "{name}.on_epoch_end changes what the Sequence holds, and Keras 2 with workers calls it once or twice per epoch"
 )
 _SEEDING = frozenset({"seed", "set_state", "setstate", "set_bit_generator"})
 
@@ -73,10 +80,8 @@ class PythonCalls:
         if not self._draws_anew and not self._waits:
             yield
             return
-        from keras.src.trainers.data_adapters import py_dataset_adapter
         from tensorflow.python.ops import script_ops
 
-        adapter = py_dataset_adapter.PyDatasetAdapter
         with contextlib.ExitStack() as stack:
             stack.callback(sys.setswitchinterval, sys.getswitchinterval())
             if self._waits:
@@ -87,7 +92,8 @@ class PythonCalls:
                         wrapped = self._dispatched(getattr(module, function), function, name)
                         stack.enter_context(_exchanged(module, function, wrapped))
             stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
-            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter.__init__, stack)))
+            self._adapt_py_datasets(stack)
+            stack.callback(after_import("tf_keras", lambda: self._adapt_sequences(stack)))
             yield
 
     def _dispatched(self, function: Callable[..., Any], method: str, name: str) -> Callable[..., Any]:
@@ -111,21 +117,44 @@ class PythonCalls:
 
         return _internal_py_func
 
-    def _adapted(self, function: Callable[..., None], stack: contextlib.ExitStack) -> Callable[..., None]:
-        """Wrap what Keras makes of a ``PyDataset``, whose class is wrapped once, until the stack ends."""
-        from keras.src.trainers.data_adapters import py_dataset_adapter
+    def _adapt_py_datasets(self, stack: contextlib.ExitStack) -> None:
+        from keras.src.trainers.data_adapters.py_dataset_adapter import PyDataset, PyDatasetAdapter
 
+        def refuse(given: Any, _options: Mapping[str, Any]) -> None:
+            if given.workers > 1 and type(given).on_epoch_begin is not PyDataset.on_epoch_begin:
+                raise RuntimeError(STARTS_LATE.format(name=type(given).__name__))
+
+        adapter, read = PyDatasetAdapter, "_get_iterator"
+        stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        stack.enter_context(_exchanged(adapter, read, _beginning(getattr(adapter, read))))
+
+    def _adapt_sequences(self, stack: contextlib.ExitStack) -> None:
+        from tf_keras.src.engine.data_adapter import KerasSequenceAdapter
+        from tf_keras.utils import Sequence as KerasSequence
+
+        def refuse(given: Any, options: Mapping[str, Any]) -> None:
+            if options.get("workers", 1) > 1 and type(given).on_epoch_end is not KerasSequence.on_epoch_end:
+                raise RuntimeError(ENDS_TWICE.format(name=type(given).__name__))
+
+        adapter, of_workers = KerasSequenceAdapter, "_handle_multiprocessing"
+        stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        stack.enter_context(_exchanged(adapter, of_workers, _beginning_and_ending(getattr(adapter, of_workers))))
+
+    def _adapted(
+        self, adapter: Any, refuse: Callable[[Any, Mapping[str, Any]], None], stack: contextlib.ExitStack
+    ) -> Callable[..., None]:
+        """Wrap what Keras makes of a ``PyDataset`` or ``Sequence``, whose class is wrapped once, until the stack ends."""
         known: set[type] = set()
+        function = adapter.__init__
 
         @functools.wraps(function)
-        def create(adapter: Any, x: Any, *arguments: Any, **options: Any) -> None:
-            if x.workers > 1 and type(x).on_epoch_begin is not py_dataset_adapter.PyDataset.on_epoch_begin:
-                raise RuntimeError(STARTS_LATE.format(name=type(x).__name__))
+        def create(made: Any, x: Any, *arguments: Any, **options: Any) -> None:
+            refuse(x, options)
             kind: Any = next(each for each in type(x).__mro__ if "__getitem__" in vars(each))
             if kind not in known:
                 known.add(kind)
                 stack.enter_context(_exchanged(kind, "__getitem__", self._seeded(kind.__getitem__, leaves_out=1)))
-            function(adapter, x, *arguments, **options)
+            function(made, x, *arguments, **options)
 
         return create
 
@@ -150,6 +179,43 @@ class PythonCalls:
                 own.is_inside, own.python, own.numpy = before
 
         return call
+
+
+def _beginning(function: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    """Let each reading of a ``PyDataset`` begin with its first batch: workers go on where the one before was broken off."""
+    read: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @functools.wraps(function)
+    def _get_iterator(adapter: Any) -> Iterator[Any]:
+        if adapter in read and adapter.enqueuer is not None:
+            adapter.enqueuer.stop()
+            adapter.enqueuer.ready_queue = queue.Queue()  # what was made for that
+        read.add(adapter)
+        return function(adapter)
+
+    return _get_iterator
+
+
+def _beginning_and_ending(function: Callable[..., Callable[[], Iterator[Any]]]) -> Callable[..., Any]:
+    """Let each reading of a ``Sequence`` be a whole one: ``fit`` of Keras 2 counts the batches, and its workers begin again unasked."""
+
+    @functools.wraps(function)
+    def _handle_multiprocessing(adapter: Any, x: Any, *arguments: Any, **options: Any) -> Callable[[], Iterator[Any]]:
+        generate = function(adapter, x, *arguments, **options)
+
+        def generate_once() -> Iterator[Any]:
+            _stop_workers(adapter)
+            yield from itertools.islice(generate(), len(x))
+            _stop_workers(adapter)
+
+        return generate_once
+
+    return _handle_multiprocessing
+
+
+def _stop_workers(adapter: Any) -> None:
+    if adapter._enqueuer is not None and adapter._enqueuer.is_running():
+        adapter._enqueuer.stop()
 
 
 def _is_drawn(module: Any, name: str) -> bool:

@@ -152,8 +152,8 @@ class RandomStates:
         """Set the states, once an iterator is gone that has not come to its end."""
         self._left += 1
         if self._is_seeded:
-            random.seed(self._left)
-            np.random.seed(self._left)
+            _seed_python(self._left)
+            _seed_numpy(self._left)
         for variable, value, counter in self._begun:
             value = value.copy()
             value[counter] += self._left * MANY_DRAWS
@@ -161,6 +161,8 @@ class RandomStates:
 
 
 MANY_DRAWS = 1 << 20
+_seed_python, _seed_numpy = random.seed, np.random.seed
+"""Themselves: while a script's draws are watched, the modules hold others, which note that the script sets its seeds."""
 
 
 def _random_states() -> Iterator[tuple[Any, Any, int]]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
-from pipeline_lab.advice.script.script_model import predict_change
+from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.chain import Chain
@@ -57,7 +57,7 @@ def worth_proving(
     left: list[tuple[Change, str]] = []
     for change in found:
         reason = too_large(change, before, recipe, use) or never_full(change, before, recipe, use)
-        reason = reason or needless(change, run)
+        reason = reason or needless(change, recipe, run)
         if not reason:
             worth.append(change)
             continue
@@ -110,11 +110,11 @@ def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) 
     return "" if examples >= epoch else f"The script takes {examples:,} of {epoch:,} elements; the cache is never full."
 
 
-def needless(change: Change, run: ScriptRun | Unavailable) -> str:
+def needless(change: Change, recipe: Recipe, run: ScriptRun | Unavailable) -> str:
     """Return why more threads, or fewer calls, are not worth a try; empty where they are, or something else is changed."""
     if change.rewrite not in _NEEDLESS:
         return ""
     found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
-    if not isinstance(found, Unavailable) and found.high_percent < WORTH_PERCENT:
-        return _NEEDLESS[change.rewrite]
-    return ""
+    if isinstance(found, Unavailable):
+        return ENDS_UNKNOWN if change.rewrite == "workers" and is_of_keras_2(recipe) else ""
+    return _NEEDLESS[change.rewrite] if found.high_percent < WORTH_PERCENT else ""

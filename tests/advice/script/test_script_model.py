@@ -24,7 +24,7 @@ from pipeline_lab.pipeline.changes import (
     SetArgument,
     SetTraining,
 )
-from pipeline_lab.pipeline.recipe import DatasetCall
+from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, UserFunction
 from tests.support.scripts import DECODE, recipe, script, stages
 
 PARALLEL = SetArgument(2, "num_parallel_calls", AUTOTUNE)
@@ -225,6 +225,25 @@ def test_one_iterator_saves_what_passes_between_epochs_whatever_else_is_changed(
     assert isinstance(cached, ScriptPrediction)
     assert isinstance(both, ScriptPrediction)
     assert both.gain_percent == pytest.approx(cached.gain_percent + 20.0)
+
+
+@pytest.mark.parametrize(("epoch_batches", "costs"), [(1000.0, 25.0), (100.0, 250.0)])
+def test_workers_of_keras_2_have_to_save_more_than_the_end_of_each_epoch_costs(
+    epoch_batches: float, costs: float
+) -> None:
+    """5 s for 1,000 steps are 5 ms of each."""
+    python = (ScriptStage("Generator", None, 18.0e6, python_share=1.0),)
+    gains = {}
+    for kind in ("PyDataset", "Sequence"):
+        own = recipe(DatasetCall(1, "from_generator", python=(PythonPart(kind, UserFunction("Rows", "", "", 1)),)))
+        run = explain_script(replace(script(stages=python, epoch_batches=epoch_batches), recipe=own))
+        assert isinstance(run, ScriptRun)
+        found = predict_change(run, (SetTraining("workers", 4),))
+        assert isinstance(found, ScriptPrediction)
+        gains[kind] = found.gain_percent
+        unknown = predict_change(replace(run, epoch_batches=None), (SetTraining("workers", 4),))
+        assert isinstance(unknown, Unavailable) == (kind == "Sequence")
+    assert gains["PyDataset"] - gains["Sequence"] == pytest.approx(costs)
 
 
 @pytest.mark.parametrize(

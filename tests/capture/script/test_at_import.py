@@ -39,3 +39,13 @@ def test_its_errors_and_those_of_the_package_stay_what_they_are(package: str, tm
         importlib.import_module("broken_package")
     sys.meta_path[:] = finders
     sys.modules.pop("watched_package")
+
+
+def test_several_are_called_for_one_package_and_each_can_be_called_off(package: str):
+    before, seen = list(sys.meta_path), []
+    for number in range(3):
+        forget = after_import(package, lambda number=number: seen.append(number))
+    forget()
+    importlib.import_module(package)
+    assert sorted(seen) == [0, 1]
+    assert sys.meta_path == before

@@ -226,6 +226,9 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     assert found.proof is not None
     assert "each element has a random generator of its own in Python" in found.proof.sentence
     assert "crops = Crops(workers=4)" in found.diff()
+    long = SCRIPTS["crops"].replace("return 6", "return 300")
+    found = fix("crops", source=long)  # whose passes are broken off
+    assert proposed(found) == ["workers"], left(found)
     counted = SCRIPTS["crops"].replace(
         "        return np", "        self.made = getattr(self, 'made', 0) + 1\n        return self.made + np"
     )
@@ -236,6 +239,25 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     assert "Keras lets the workers begin before" in left(fix("crops", source=begins))["workers"]
     numpy_seeded = SCRIPTS["crops"].replace("\n\nclass", "\nnp.random.seed(3)\n\n\nclass", 1)
     assert "sets the seed" in left(fix("crops", source=numpy_seeded))["workers"]
+
+
+def test_workers_make_the_batches_of_a_sequence_of_keras_2_whose_epochs_change_nothing(fix: FixScript) -> None:
+    assert "waits up to 5 s" in left(fix("crops-of-keras-2"))["workers"], "nothing says how long an epoch is"
+    found = fix("crops-of-keras-2", "workers")
+    assert proposed(found) == ["workers"], left(found)
+    assert found.proof is not None
+    assert "each element has a random generator of its own in Python" in found.proof.sentence
+    assert "model.fit(crops, epochs=2, verbose=0, workers=4)" in found.diff()
+    long = SCRIPTS["crops-of-keras-2"].replace("return 6", "return 300")
+    found = fix("crops-of-keras-2", "workers", source=long)  # whose passes are broken off
+    assert proposed(found) == ["workers"], left(found)
+    shuffles = SCRIPTS["crops-of-keras-2"].replace(
+        "    def __len__", "    def on_epoch_end(self):\n        self.made = 0\n\n    def __len__"
+    )
+    assert (
+        "Keras 2 with workers calls it once or twice"
+        in left(fix("crops-of-keras-2", "workers", source=shuffles))["workers"]
+    )
 
 
 def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScript) -> None:

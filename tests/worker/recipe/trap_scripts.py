@@ -198,6 +198,8 @@ model.compile("sgd", "mse")
 model.fit(crops, epochs=2, verbose=0)
 """
 
+CROPS_OF_KERAS_2 = CROPS.replace("import keras\n", "import tf_keras as keras\n").replace("PyDataset", "Sequence")
+
 FILLED_ONCE = HEAD + """
 from pathlib import Path
 
@@ -305,6 +307,7 @@ SCRIPTS = {
     "waits": WAITS,
     "counts": COUNTS,
     "crops": CROPS,
+    "crops-of-keras-2": CROPS_OF_KERAS_2,
     "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
