@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.advice.advising import advise
+from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.causes import GapCause, StepPart, VerdictClass
 from pipeline_lab.analysis.diagnosis.diagnose import Diagnosis, diagnose
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -56,6 +57,18 @@ def test_parts_of_a_step_in_jax_are_what_the_stopwatch_says(name: str):
     assert parts[StepPart.DEVICE_COMPUTE] == pytest.approx(truth["compute_alone_ms"], rel=0.06)
     assert parts[StepPart.PYTHON] == pytest.approx(mean(truth["wait_ms"]), abs=1.1)
     assert parts[StepPart.HOST_TO_DEVICE] == pytest.approx(LAYING_OUT_MS, abs=2.1)
+
+
+def test_a_loop_in_jax_that_reads_no_result_waits_for_what_the_device_does_not_hide():
+    found, truth = read("jax_unread"), TRUTH["jax_unread"]
+    steps, parts = steps_of(found), parts_ms(found)
+    assert (steps.count, steps.rule) == (30, StepRule.DEVICE_WORK)
+    assert float(steps.length_ns.mean()) / NS_PER_MS == pytest.approx(truth["loop_ms"] / 30, rel=0.015)
+    computes_ms = parts[StepPart.DEVICE_COMPUTE]
+    assert computes_ms == pytest.approx(truth["compute_alone_ms"], rel=0.06)
+    unhidden_ms = mean(max(0.0, wait_ms - computes_ms) for wait_ms in truth["wait_ms"])
+    assert parts[StepPart.PYTHON] == pytest.approx(unhidden_ms, abs=1.1)
+    assert found.verdict.verdict_class is VerdictClass.HOST_TO_DEVICE_BOUND
 
 
 def test_a_batch_that_has_to_be_laid_out_for_its_copy_is_no_dispatch():

@@ -1,6 +1,7 @@
 """Record a training loop in JAX on a GPU whose input stalls are known: python jax_capture.py FOLDER.
 
-Writes the captures, and ``truth.json``: what a stopwatch says of each step, and of the step on a batch that the device holds.
+Writes the captures, and ``truth.json``: what a stopwatch says of each step, of all of them until the device is done, and of the step
+on a batch that the device holds.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ def train_step(weights: list[Any], batch: Any) -> tuple[list[Any], Any]:
     return [each - 1e-3 * gradient for each, gradient in zip(weights, gradients, strict=True)], value
 
 
-def record(folder: Path, steps: int, *, waits: bool, marks: bool, python: int) -> dict[str, Any]:
+def record(folder: Path, steps: int, *, waits: bool, marks: bool, python: int, reads: bool = True) -> dict[str, Any]:
     """Record steps; return what a stopwatch says of them, ms."""
     rng = np.random.default_rng(0)
     weights = [jnp.asarray(rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 64) for _ in range(LAYERS)]
@@ -61,6 +62,7 @@ def record(folder: Path, steps: int, *, waits: bool, marks: bool, python: int) -
     options.python_tracer_level, options.host_tracer_level = python, 2
     step_ms, wait_ms = [], []
     jax.profiler.start_trace(str(folder), profiler_options=options)
+    loop_s = time.perf_counter()
     for number in range(steps):
         begun_s = time.perf_counter()
         mark = jax.profiler.StepTraceAnnotation("train", step_num=number) if marks else contextlib.nullcontext()
@@ -68,10 +70,13 @@ def record(folder: Path, steps: int, *, waits: bool, marks: bool, python: int) -
             batch = next(source)
             wait_ms.append(1e3 * (time.perf_counter() - begun_s))
             weights, value = train_step(weights, jax.device_put(batch))
-            value.block_until_ready()
+            if reads:
+                value.block_until_ready()
         step_ms.append(1e3 * (time.perf_counter() - begun_s))
+    value.block_until_ready()
+    loop_ms = 1e3 * (time.perf_counter() - loop_s)
     jax.profiler.stop_trace()
-    return {"compute_alone_ms": alone_ms, "step_ms": step_ms, "wait_ms": wait_ms}
+    return {"compute_alone_ms": alone_ms, "step_ms": step_ms, "wait_ms": wait_ms, "loop_ms": loop_ms}
 
 
 if __name__ == "__main__":
@@ -80,6 +85,7 @@ if __name__ == "__main__":
         ("jax_stalls", 30, {"waits": True, "marks": True, "python": 0}),
         ("jax_no_marks", 12, {"waits": True, "marks": False, "python": 1}),
         ("jax_fed", 30, {"waits": False, "marks": True, "python": 0}),
+        ("jax_unread", 30, {"waits": True, "marks": True, "python": 0, "reads": False}),
     ):
         truth[name] = record(folder / name, steps, **settings)
         print(name, statistics.mean(truth[name]["step_ms"]), "ms per step")
