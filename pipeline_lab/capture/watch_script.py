@@ -24,7 +24,7 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from pipeline_lab.capture.recording import Recording, find_process
-from pipeline_lab.capture.script.at_import import after_import
+from pipeline_lab.capture.script.at_import import after_import, is_imported
 from pipeline_lab.capture.script.script_end import ScriptEnd
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
@@ -153,6 +153,8 @@ def main(arguments: list[str] | None = None) -> None:
     afterwards = LookBack(recording, calibrates=chosen.calibrate, samples=chosen.samples)
     watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, keep=afterwards.keep)
     after_import("tensorflow", _note_what_is_made)
+    for package in ("keras", "tf_keras"):
+        after_import(package, _hook_keras)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
     if recording.process.size > 1 and "TF_CONFIG" in os.environ:
@@ -167,12 +169,22 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _note_what_is_made() -> None:
-    """Note every dataset and iterator from the first one on."""
+    """Note every dataset, iterator and call of Keras from the first one on; TensorFlow may have imported Keras itself."""
+    from pipeline_lab.capture.script.keras_hooks import hook_keras
     from pipeline_lab.capture.script.live_iterators import note_new_iterators
     from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 
     note_new_iterators()
     note_new_datasets()
+    hook_keras()
+
+
+def _hook_keras() -> None:
+    """Note what a Keras calls that is imported after TensorFlow; one on another backend loads none."""
+    if is_imported("tensorflow"):
+        from pipeline_lab.capture.script.keras_hooks import hook_keras
+
+        hook_keras()
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

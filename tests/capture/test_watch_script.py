@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.capture import watch_script as standstill_module
+from pipeline_lab.capture.script.job_threads import MARK
 from pipeline_lab.capture.watch_script import Standstill
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
@@ -103,6 +104,15 @@ def test_the_runner_loads_nothing_that_a_script_may_want_to_load_first(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("keras", ["0", "1"], ids=["keras-3", "keras-2"])
+def test_keras_is_watched_from_its_first_call_on(tmp_path: Path, keras: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow imports Keras 2 itself, while it is being imported."""
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", keras)
+    script = f"import tensorflow as tf\nprint(hasattr(tf.keras.Model.fit, {MARK!r}))\n"
+    assert "True" in _watch(tmp_path, "--no-calibrate", "train.py", script=script).stdout.splitlines()
+
+
 def test_children_of_the_script_are_not_recorded(tmp_path: Path) -> None:
     script = """
 import multiprocessing, os, sys

@@ -19,13 +19,18 @@ def after_import(package: str, call: Callable[[], None]) -> Callable[[], None]:
         package: Name of a package without dots.
         call: Runs in the importing thread; its errors are dropped.
     """
-    spec = getattr(sys.modules.get(package), "__spec__", None)
-    if spec is not None and not getattr(spec, "_initializing", False):
+    if is_imported(package):
         _run(call)
         return lambda: None
     finder = _Finder(package, call)
     sys.meta_path.insert(0, finder)
     return finder.leave
+
+
+def is_imported(package: str) -> bool:
+    """Say whether a package has been imported, to the end."""
+    spec = getattr(sys.modules.get(package), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
 
 
 def _run(call: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.capture.script.at_import import after_import
+from pipeline_lab.capture.script.at_import import after_import, is_imported
 
 
 @pytest.fixture(name="package")
@@ -19,14 +19,16 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_it_is_called_before_the_importer_goes_on_and_leaves_no_trace(package: str):
     before, seen = list(sys.meta_path), []
-    after_import(package, lambda: seen.append(sys.modules[package].STATE))
+    after_import(package, lambda: seen.append((sys.modules[package].STATE, is_imported(package))))
     assert not seen
+    assert not is_imported(package)
     module = importlib.import_module(package)
-    assert seen == ["loaded"]
+    assert seen == [("loaded", False)], "its importer still holds it"
+    assert is_imported(package)
     assert sys.meta_path == before
     assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == "SourceFileLoader"
     after_import(package, lambda: seen.append("again"))
-    assert seen == ["loaded", "again"]
+    assert seen[1:] == ["again"]
 
 
 def test_its_errors_and_those_of_the_package_stay_what_they_are(package: str, tmp_path: Path):
