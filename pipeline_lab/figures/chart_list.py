@@ -10,6 +10,7 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
@@ -98,7 +99,14 @@ def _of(
 def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     if not isinstance(diagnosis.job_steps, Unavailable):
         return stall_over_time(diagnosis.job_steps, mode)
-    return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_over_windows(diagnosis.steps, mode)
+    found = _steps_with_waits(diagnosis)
+    return found if isinstance(found, Unavailable) else stall_over_windows(found, mode)
+
+
+def _steps_with_waits(diagnosis: Diagnosis) -> Steps | Unavailable:
+    """Return the recorded steps; unavailable where nothing tells of waits, whose columns hold 0 then."""
+    has_steps = not isinstance(diagnosis.steps, Unavailable)
+    return diagnosis.input_stalls if has_steps and isinstance(diagnosis.input_stalls, Unavailable) else diagnosis.steps
 
 
 def _pipeline_stages(diagnosis: Diagnosis, mode: Mode) -> Drawing:
@@ -196,7 +204,7 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         "stall-per-step",
         Topic.STALLS,
         "For each profiled step, the wait that left the device idle and the wait hidden behind device work.",
-        _of(lambda diagnosis: diagnosis.steps, stall_per_step),
+        _of(_steps_with_waits, stall_per_step),
     ),
     Chart(
         "wait-distribution",

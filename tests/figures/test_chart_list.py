@@ -158,3 +158,11 @@ def test_a_light_chart_in_dark_colors_is_the_dark_chart(chart):
     light_color = re.compile("|".join(map(re.escape, dark)))
     recolored = light_color.sub(lambda found: dark[found[0]], draw(chart).to_json())
     assert recolored == draw(chart, mode="dark").to_json()
+
+
+@pytest.mark.parametrize("name", ["stall-over-time", "stall-per-step"])
+def test_no_chart_draws_waits_that_nothing_tells_of(name: str) -> None:
+    """The columns of the steps hold 0 there, as in a log of JAX."""
+    why = Unavailable("No input waits in this trace.")
+    unknown = replace(DIAGNOSIS, job_steps=Unavailable("No run."), input_stalls=why)
+    assert find_chart(name).draw(unknown, "light") == why
