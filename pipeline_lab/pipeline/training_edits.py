@@ -41,8 +41,24 @@ def edit_training(
         yield from _join_epochs(source, fit, edit)
     elif edit.name in COMPILED:
         yield from _with_argument(source, _compile_of(source, fit.func.value), edit)
-    elif (part := _python_of_keras(recipe, use)).kind == "Sequence":  # of Keras 2, where they are `fit`'s
-        _check_evaluation(recipe, use, part)
+    else:
+        yield from _with_workers(recipe, use, find, texts, source, fit, edit)
+
+
+def _with_workers(
+    recipe: Recipe,
+    use: DatasetUse,
+    find: Find,
+    texts: Mapping[str, str],
+    source: ParsedSource,
+    fit: cst.Call,
+    edit: SetTraining,
+) -> Iterator[tuple[str, Splice]]:
+    """Give threads to a ``PyDataset``, or with Keras 2 to ``fit``."""
+    part = _python_of_keras(recipe, use)
+    _check_passes(source, fit)
+    if part.kind == "Sequence":
+        _check_evaluation(recipe, use, part, fit)
         yield from _with_argument(source, fit, edit)
     else:
         try:
@@ -129,12 +145,30 @@ def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
     raise RefusedError("The training reads no PyDataset or Sequence.")
 
 
-def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart) -> None:
+def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
+    """Refuse workers where a pass may end before the data do: without them the next one goes on there, with them it begins anew."""
+    if any(each.star for each in fit.args):
+        raise RefusedError("What fit is given is not clear, for it takes * or **.")
+    given, steps = _given(fit), _argument(fit, "steps_per_epoch")
+    ends_early = steps is not None and (given is None or source.code(steps) != f"len({source.code(given)})")
+    for name, is_early in (("steps_per_epoch", ends_early), ("validation_steps", _argument(fit, "validation_steps"))):
+        if is_early:
+            raise RefusedError(
+                f"With {name}, Keras goes on in the data where the last pass ended; with workers it would begin anew."
+            )
+
+
+def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart, fit: cst.Call) -> None:
     """Refuse workers where ``fit`` hands them on to Python of another kind, for the proof reads only what is trained on."""
-    others = (each for each in recipe.uses if each.place == use.place and each.call != use.call)
-    for other in (each for one in others for call in recipe.upstream(one.call) for each in call.python):
-        if other.function != part.function:
-            raise RefusedError(f"fit would hand its workers on to {other.function.name} as well, which is not proved.")
+    others = [each for each in recipe.uses if each.place == use.place and each.call != use.call]
+    if _argument(fit, "validation_data") is not None and not others:
+        raise RefusedError("fit would hand its workers on to its validation_data, which the run did not read.")
+    for call in (call for one in others for call in recipe.upstream(one.call)):
+        if call.method == "from_generator" and not call.is_direct:
+            others_read = [each.function for each in call.python]
+            if others_read != [part.function]:
+                name = others_read[0].name if others_read else "its validation_data"
+                raise RefusedError(f"fit would hand its workers on to {name} as well, which is not proved.")
 
 
 def _class_of(source: ParsedSource, name: str) -> cst.ClassDef:

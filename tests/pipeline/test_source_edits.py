@@ -472,19 +472,56 @@ def _images(text: str, file: str = PATH, kind: str = "PyDataset") -> Recipe:
 
 
 def test_workers_of_a_sequence_of_keras_2_are_an_argument_of_fit() -> None:
-    text = IMAGES.format(and_more="", given="").replace("PyDataset", "Sequence")
-    recipe, edit_ = _images(text, kind="Sequence"), SetTraining("workers", 4)
-    assert written(text, edit_, recipe=recipe) == text.replace("=val)", "=val, workers=4)")
-    given = text.replace("=val)", "=val, workers=1)")
+    text, edit_ = IMAGES.format(and_more="", given="").replace("PyDataset", "Sequence"), SetTraining("workers", 4)
+    alone = text.replace("train, validation_data=val", "train")
+    assert written(alone, edit_, recipe=_images(alone, kind="Sequence")) == alone.replace(
+        "(train)", "(train, workers=4)"
+    )
+    given = alone.replace("(train)", "(train, workers=1)")
     assert written(given, edit_, recipe=_images(given, kind="Sequence")) == given.replace("workers=1", "workers=4")
+
+
+def test_workers_that_fit_of_keras_2_would_hand_on_are_refused_where_that_is_not_proved() -> None:
+    text, edit_ = IMAGES.format(and_more="", given="").replace("PyDataset", "Sequence"), SetTraining("workers", 4)
+    recipe = _images(text, kind="Sequence")
+    assert "validation_data, which the run did not read" in refused(text, edit_, recipe=recipe)
     (call,), (use,) = recipe.calls, recipe.uses
-    for name, is_proved in (("Images", True), ("Others", False)):
-        other = replace(call, number=2, python=(_item_of(name, PATH, "Sequence"),))
-        both = replace(recipe, calls=(call, other), uses=(use, DatasetUse("evaluation", 2, use.place, "", 1)))
-        if is_proved:
-            assert "workers=4" in written(text, edit_, recipe=both)
+    own_map = (PythonPart("py_function", UserFunction("load", "__main__", PATH, 3)),)
+    for other, reason in (
+        (replace(call, python=(_item_of("Images", PATH, "Sequence"),)), ""),
+        (
+            replace(call, python=(_item_of("Others", PATH, "Sequence"),)),
+            "to Others.__getitem__ as well, which is not proved",
+        ),
+        (replace(call, python=()), "to its validation_data as well"),  # an iterator that nobody knows
+        (DatasetCall(1, "map", python=own_map), ""),  # of a dataset, which takes no workers
+    ):
+        uses = (use, DatasetUse("evaluation", 2, use.place, "", 1))
+        both = replace(recipe, calls=(call, replace(other, number=2)), uses=uses)
+        if reason:
+            assert reason in refused(text, edit_, recipe=both)
         else:
-            assert "Others.__getitem__ as well, which is not proved" in refused(text, edit_, recipe=both)
+            assert "=val, workers=4" in written(text, edit_, recipe=both)
+
+
+@pytest.mark.parametrize("kind", ["PyDataset", "Sequence"])
+def test_workers_are_refused_where_a_pass_may_end_before_the_data_do(kind: str) -> None:
+    text, edit_ = (
+        IMAGES.format(and_more="", given="").replace("validation_data=val", "epochs=9"),
+        SetTraining("workers", 4),
+    )
+
+    def with_more(more: str) -> str:
+        return text.replace("epochs=9", f"epochs=9, {more}")
+
+    for more, reason in (
+        ("steps_per_epoch=100", "With steps_per_epoch, Keras goes on"),
+        ("validation_steps=5", "With validation_steps, Keras goes on"),
+        ("**options", "it takes * or **"),
+    ):
+        assert reason in refused(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
+    whole = with_more("steps_per_epoch=len(train)")
+    assert "workers=4" in written(whole, edit_, recipe=_images(whole, kind=kind))
 
 
 def test_the_diff_names_files_below_the_folder() -> None:
