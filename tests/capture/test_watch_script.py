@@ -113,6 +113,7 @@ def test_keras_is_watched_from_its_first_call_on(tmp_path: Path, keras: str, mon
     assert "True" in _watch(tmp_path, "--no-calibrate", "train.py", script=script).stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_children_of_the_script_are_not_recorded(tmp_path: Path) -> None:
     script = """
 import multiprocessing, os, sys

@@ -116,9 +116,9 @@ _READ = "read_for_pipeline_lab"
 """Attribute of a function with the counts of the datasets that it reads itself, by key; where it doesn't get them, only its tracing tells."""
 
 
-def _key_of(arguments: tuple[Any, ...], options: dict[str, Any]) -> Key:
-    """Return the Python values among what a function is given: for each of them TensorFlow traces it anew."""
-    if not options and not any(type(each) in _PYTHON for each in arguments):
+def _key_of(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Key:
+    """Return the Python values among what a function is given: for each of them TensorFlow traces it anew, unless it has a signature."""
+    if function.input_signature is not None or not (options or any(type(each) in _PYTHON for each in arguments)):
         return ()
     named = tuple((name, options[name]) for name in sorted(options) if type(options[name]) in _PYTHON)
     return (*(each if type(each) in _PYTHON else None for each in arguments), named)
@@ -135,7 +135,7 @@ def _marks_of(function: Any) -> dict[Key, bool]:
 def _noting_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         around, begun_ns, traced = here.functions, now_ns(), None
-        key = _key_of(arguments, options)
+        key = _key_of(self, arguments, options)
         if here.role is None:
             here.functions = anywhere.functions = (*around, (self, key))
             if key not in _marks_of(self):

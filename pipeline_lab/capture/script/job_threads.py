@@ -41,7 +41,7 @@ class Here(threading.local):
         epoch: The pass that Keras makes.
         model: That Keras fits.
         fit: Calls of ``fit`` so far.
-        is_nested: It is inside a hook already.
+        is_nested: It is inside a hook already, or in a method of Keras that runs one step on a batch.
         is_saving: It writes a checkpoint.
         own: The pass whose batches the script makes itself.
         other: Place of the last step since then that was none of its steps.

@@ -139,7 +139,8 @@ def _hook_methods(trainer: Any, model: Any) -> None:
         replace_method(trainer, method, partial(_in_role, role))
     for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
         replace_method(trainer, method, partial(_wrapping, name))
-    replace_method(trainer, "train_on_batch", _around_own_step)
+    for method, trains in (("train_on_batch", True), ("test_on_batch", False)):
+        replace_method(trainer, method, partial(_on_batch, trains=trains))
     for method in ("save", "save_weights"):
         replace_method(model, method, noting_checkpoints)
 
@@ -214,10 +215,10 @@ def _noting_each_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
             if here.role is not None:
                 here.epoch = Pass((here.role, ""), here.role, _examples_of(self._adapter, "get_dataset"), fit=here.fit)
             _keep_fit(self._dataset, None)
-            yield epoch
-            _keep_fit(
-                self._dataset, getattr(self._adapter, "_enqueuer", None)
-            )  # it begins when the first batch is asked for
+            try:
+                yield epoch
+            finally:  # also of one that a callback ends; it begins when the first batch is asked for
+                _keep_fit(self._dataset, getattr(self._adapter, "_enqueuer", None))
 
     return enumerate_epochs
 
@@ -297,30 +298,21 @@ def _wrapping(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _around_own_step(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Count all of ``train_on_batch`` as the step: Keras 2 makes an iterator for it, and reads its metrics."""
+def _on_batch(original: Callable[..., Any], *, trains: bool) -> Callable[..., Any]:
+    """Count all of ``train_on_batch`` as the step: Keras 2 makes an iterator for each batch, which is no pass over data, and reads its metrics."""
 
     def call(*arguments: Any, **options: Any) -> Any:
-        here.begun_ns = now_ns()
+        around, here.is_nested = here.is_nested, True
+        here.begun_ns = now_ns() if trains else 0
         try:
             return original(*arguments, **options)
         finally:
-            if here.own is not None and here.returned_ns > here.begun_ns:
+            here.is_nested = around
+            if trains and here.own is not None and here.returned_ns > here.begun_ns:
                 here.returned_ns = now_ns()
             here.begun_ns = 0
 
     return call
-
-
-def _run_on_batch(function: Callable[[Any], Any], batch: Any, *, trains: bool) -> Any:
-    """Run a step of ``train_on_batch`` or ``test_on_batch``; Keras 2 makes an iterator for each batch, which is no pass over data."""
-    if trains:
-        note_gradients()
-    around, here.is_nested = here.is_nested, True
-    try:
-        return function(batch)
-    finally:
-        here.is_nested = around
 
 
 def steps_of_call(model: Any) -> int:
@@ -338,7 +330,9 @@ def _timed(function: Callable[[Any], Any], steps: Callable[[], int], *, trains: 
         nonlocal is_first
         of = here.epoch
         if of is None or not listeners:
-            return _run_on_batch(function, iterator, trains=trains)
+            if trains and here.is_nested:  # in ``train_on_batch``
+                note_gradients()
+            return function(iterator)
         if of.iterator is None:
             with contextlib.suppress(TypeError):
                 of.iterator = refer_to(iterator)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lab.capture.script.at_import import after_import
+from pipeline_lab.capture.script.at_import import after_import, is_imported
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.errors import PipelineLabError, RunFailedError
 from pipeline_lab.runs.run_events import FailureEvent, NoteEvent, PhaseEvent
@@ -116,9 +116,11 @@ class RacedScript:
 
 
 def _hook_keras() -> None:
-    from pipeline_lab.capture.script_race.switching import hook_keras
+    """Hook a Keras that is imported after TensorFlow; one that TensorFlow imports is hooked where the race begins."""
+    if is_imported("tensorflow"):
+        from pipeline_lab.capture.script_race.switching import hook_keras
 
-    hook_keras()
+        hook_keras()
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """What is noted of Keras 2 (``tf_keras``), in the process that has TensorFlow."""
 
+import importlib
 import itertools
 from collections import deque
 from typing import Any
@@ -10,7 +11,7 @@ import tensorflow as tf
 import tf_keras
 
 from pipeline_lab.capture.script import keras_hooks, noted_datasets, step_hooks
-from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Note, OfPass, Predicted, Seen
+from pipeline_lab.capture.script.step_notes import Called, Ended, Evaluated, Note, OfPass, Predicted, Seen, Took
 from pipeline_lab.capture.watched_calibration import may_be_timed
 from pipeline_lab.worker.recipe.notes import note_of
 from tests.worker.recipe.alone_tasks import calibrated
@@ -75,16 +76,47 @@ def read_sequences() -> dict[str, Any]:
     """Return which fits on a ``Sequence`` are timed although nobody asked, and the kinds of Python that such a dataset runs."""
     noted_datasets.note_new_datasets()
     found = {}
-    for workers in (1, 2):
+    for workers, callbacks in ((1, []), (2, []), (2, [_Ends()])):
         with patch.object(keras_hooks, "_kept", None):
             keras_hooks.hook_keras()
             keras_hooks.keep_last_fit(with_model=True)
-            _model().fit(Rows(), workers=workers, epochs=2, verbose=0)
+            _model().fit(Rows(), workers=workers, epochs=2, verbose=0, callbacks=callbacks)
             fit = keras_hooks.last_fit()
             assert fit is not None
             kinds = {part.kind for note in note_of(fit.dataset).upstream() for part in note.python}
-            found[str(workers)] = [may_be_timed(fit), sorted(kinds)]
+            found[f"{workers}{' ended' if callbacks else ''}"] = [may_be_timed(fit), sorted(kinds)]
     return found
+
+
+def note_own_loop(package: str) -> list[list[Any]]:
+    """Take steps of two epochs with a model's own function, then some on batches; return the passes, with their calls and what is said of them."""
+    notes: deque[Note] = deque()
+    keras = importlib.import_module(package)
+    keras_hooks.hook_keras()
+    step_hooks.listen(notes.append)
+    try:
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        made = model.make_train_function()  # Keras 3 keeps it only
+        step = made or model.train_function
+        for _ in range(2):
+            batches = iter(_pairs(3))
+            for _ in range(3):
+                step(batches)
+        for batch in list(_pairs(3)):
+            model.test_on_batch(*batch)
+    finally:
+        step_hooks.leave(notes.append)
+    told = [note for note in notes if isinstance(note, OfPass) and isinstance(note, Called | Took)]
+    passes = itertools.groupby(told, lambda note: note.of)
+    return [[of.role.value, of.call, [type(note).__name__ for note in group]] for of, group in passes]
+
+
+class _Ends(tf_keras.callbacks.Callback):
+    """Ends the training with its first epoch."""
+
+    def on_epoch_end(self, _epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras' name)
+        self.model.stop_training = True
 
 
 def _model(**compiled: Any) -> Any:

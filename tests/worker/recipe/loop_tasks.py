@@ -145,6 +145,24 @@ def take_gradients_beside_tracing() -> list[bool]:
     return [traced.has_gradients, other.has_gradients]
 
 
+def count_keys_of_numbers() -> list[int]:
+    """Return what is kept of functions that are called with three numbers: of one that is traced for each, and of one with a signature."""
+
+    def double(number: Any) -> Any:
+        return 2 * number
+
+    functions = [tf.function(double), tf.function(double, input_signature=[tf.TensorSpec([], tf.int64)])]
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        for function in functions:
+            for number in range(3):
+                function(number)
+    finally:
+        step_hooks.leave(notes.append)
+    return [len(gradient_hooks._marks_of(function)) for function in functions]
+
+
 def train_on_own_batches() -> dict[str, Any]:
     """Train on arrays that Python makes, with another function beside each step, an evaluation and a dataset between some."""
     notes: deque[Note] = deque()

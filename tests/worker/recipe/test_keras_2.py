@@ -41,4 +41,15 @@ def test_its_step_runs_alone_and_leaves_the_model_as_it_was(
 def test_a_sequence_is_known_by_its_kind_and_not_read_again_where_workers_feed_it(
     ask_tensorflow: Callable[..., Any],
 ) -> None:
-    assert ask_tensorflow(f"{TASKS}:read_sequences") == {"1": [True, ["Sequence"]], "2": [False, ["Sequence"]]}
+    found = ask_tensorflow(f"{TASKS}:read_sequences")
+    assert found == {name: [name == "1", ["Sequence"]] for name in ("1", "2", "2 ended")}
+
+
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_a_loop_that_calls_the_models_own_function_reads_its_dataset(
+    ask_tensorflow: Callable[..., Any], package: str
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:note_own_loop", package=package)
+    assert [call for _, call, _ in found[:2]] == ["", ""]
+    assert found[0][2][-3:] == found[1][2] == ["Called"] * 3, "the first call may trace the function twice"
+    assert not [names for _, _, names in found[2:] if "Called" in names], "test_on_batch makes no pass"
