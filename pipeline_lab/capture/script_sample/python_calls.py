@@ -77,24 +77,25 @@ class PythonCalls:
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
         """Let the script's Python be called so."""
-        if not self._draws_anew and not self._waits:
+        with contextlib.ExitStack() as stack:
+            stack.callback(after_import("keras", lambda: self._adapt_py_datasets(stack)))
+            stack.callback(after_import("tf_keras", lambda: self._adapt_sequences(stack)))
+            if self._draws_anew or self._waits:
+                self._exchange_draws(stack)
             yield
-            return
+
+    def _exchange_draws(self, stack: contextlib.ExitStack) -> None:
         from tensorflow.python.ops import script_ops
 
-        with contextlib.ExitStack() as stack:
-            stack.callback(sys.setswitchinterval, sys.getswitchinterval())
-            if self._waits:
-                sys.setswitchinterval(SWITCHING_S)
-            for module, name in ((random, "python"), (np.random, "numpy")):
-                for function in list(vars(module)):
-                    if _is_drawn(module, function):
-                        wrapped = self._dispatched(getattr(module, function), function, name)
-                        stack.enter_context(_exchanged(module, function, wrapped))
-            stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
-            self._adapt_py_datasets(stack)
-            stack.callback(after_import("tf_keras", lambda: self._adapt_sequences(stack)))
-            yield
+        stack.callback(sys.setswitchinterval, sys.getswitchinterval())
+        if self._waits:
+            sys.setswitchinterval(SWITCHING_S)
+        for module, name in ((random, "python"), (np.random, "numpy")):
+            for function in list(vars(module)):
+                if _is_drawn(module, function):
+                    wrapped = self._dispatched(getattr(module, function), function, name)
+                    stack.enter_context(_exchanged(module, function, wrapped))
+        stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
 
     def _dispatched(self, function: Callable[..., Any], method: str, name: str) -> Callable[..., Any]:
         """Return a module's function for the generator of the call that a thread is in."""

@@ -229,6 +229,8 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     long = SCRIPTS["crops"].replace("return 6", "return 300")
     found = fix("crops", source=long)  # whose passes are broken off
     assert proposed(found) == ["workers"], left(found)
+    fed = long.replace("Crops()", "Crops(workers=2)")  # whose workers go on where a reading ends
+    assert proposed(fix("crops", "steps-per-execution", source=fed)) == ["steps-per-execution"]
     counted = SCRIPTS["crops"].replace(
         "        return np", "        self.made = getattr(self, 'made', 0) + 1\n        return self.made + np"
     )
@@ -242,7 +244,7 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
 
 
 def test_workers_make_the_batches_of_a_sequence_of_keras_2_whose_epochs_change_nothing(fix: FixScript) -> None:
-    assert "waits up to 5 s" in left(fix("crops-of-keras-2"))["workers"], "nothing says how long an epoch is"
+    assert "may wait 5 s" in left(fix("crops-of-keras-2"))["workers"], "nothing says how long an epoch is"
     found = fix("crops-of-keras-2", "workers")
     assert proposed(found) == ["workers"], left(found)
     assert found.proof is not None
