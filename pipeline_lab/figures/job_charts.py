@@ -86,9 +86,12 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     names = [
         f"{one.phase.value}<br>{format_count(one.steps)} step{'' if one.steps == 1 else 's'}" for one in found.phases
     ]
-    wait = [(one.wait_ns or 0) / one.steps / NS_PER_MS for one in found.phases]
-    rest = [(one.total_ns - (one.wait_ns or 0)) / one.steps / NS_PER_MS for one in found.phases]
-    for name, value, category in (("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")):
+    wait = [None if one.wait_ns is None else one.wait_ns / one.steps / NS_PER_MS for one in found.phases]
+    rest = [one.total_ns / one.steps / NS_PER_MS - (known or 0) for one, known in zip(found.phases, wait, strict=True)]
+    parts = [("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")]
+    if all(known is None for known in wait):
+        parts = [("the step, whose wait for input is not known", rest, "busy")]
+    for name, value, category in parts:
         figure.add_bar(
             y=names,
             x=value,

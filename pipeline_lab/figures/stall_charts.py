@@ -6,8 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.input.input_stalls import InputStalls
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_WAITS, JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import (
     FloatArray,
     column,
@@ -63,11 +64,13 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
     return figure
 
 
-def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
+def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw the wait of every step of the job, profiled or not, over the time of the run; steps whose waits were not timed are left out."""
-    figure = new_figure("Input wait over the run", mode, "Time since the first step (s)", "Wait per step (ms)")
     start, wait = column(job.table, "start_ns", NS_PER_S), column(job.table, "wait_ns", NS_PER_MS)
     known = np.isfinite(wait)
+    if not known.any():
+        return Unavailable(NO_JOB_WAITS)
+    figure = new_figure("Input wait over the run", mode, "Time since the first step (s)", "Wait per step (ms)")
     time, wait = (start - start[:1].sum())[known], wait[known]
     starts = group_starts(len(wait), MAX_POINTS)
     longest = int(np.argmax(wait)) if len(wait) else 0

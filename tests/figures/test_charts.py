@@ -10,6 +10,7 @@ import pytest
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import OperationTime
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_WAITS
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable
@@ -242,3 +243,15 @@ def test_the_host_that_holds_the_others_back_comes_first():
 def test_phases_show_the_mean_step_and_its_wait():
     wait, rest = phases(results.step_phases()).data
     assert (list(wait.x), list(rest.x)) == ([30.0, 40.0, 20.0], [70.0, 20.0, 20.0])
+
+
+def test_waits_that_nobody_knows_are_not_drawn_as_none():
+    job, found = results.job_steps(), results.step_phases()
+    assert stall_over_time(replace(job, table=tables.replace_column(job.table, "wait_ns", None))) == Unavailable(
+        NO_JOB_WAITS
+    )
+    (whole,) = phases(replace(found, phases=tuple(replace(one, wait_ns=None) for one in found.phases))).data
+    assert (list(whole.x), "not known" in whole.name) == ([100.0, 60.0, 40.0], True)
+    (_, first, last) = found.phases
+    wait, rest = phases(replace(found, phases=(replace(first, wait_ns=None), last))).data
+    assert (list(wait.x), list(rest.x)) == ([None, 20.0], [60.0, 20.0])

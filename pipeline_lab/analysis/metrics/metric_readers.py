@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_WAITS
 from pipeline_lab.analysis.steps.step_phases import LATER
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
@@ -23,10 +24,6 @@ NO_SHARES = Unavailable("The records of each file were not counted, so the expec
 NO_CHANCE = Unavailable("The records of each file were not counted, so chance cannot be simulated.")
 NO_FILES = Unavailable("The files of the job are not recorded, so nobody knows which gave no example.")
 NO_VIEWS = Unavailable("Each record gives one example; a views stage makes several.")
-NO_WAITS = (
-    "The steps take their batches inside a graph, from an iterator that tf.data keeps no model of (a PyDataset, replicas, "
-    "autotuning switched off), so their waits are known from the windows only."
-)
 NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
 NOT_JUDGED = Unavailable("The bottleneck could not be determined, so there is no step to speak of.")
 NO_PROBE = Unavailable("The job did not note its samples; switch `sample_probe` on.")
@@ -89,7 +86,7 @@ def step_time(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) 
 def wait_of_all(diagnosis: Results) -> Value:
     job, stalls = diagnosis.job_steps, diagnosis.input_stalls
     if not isinstance(job, Unavailable):
-        return or_reason(job.wait_percent, NO_WAITS)
+        return or_reason(job.wait_percent, NO_JOB_WAITS)
     return job if isinstance(stalls, Unavailable) else stalls.wait_percent
 
 

@@ -43,6 +43,10 @@ LONGEST_PREDICT_NS = 0.2 * NS_PER_S
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
 NO_LOSS = Unavailable("Not computed: the step has no loss.")
+NO_JOB_WAITS = (
+    "Nothing times the waits of these steps: the script makes their batches itself, or a graph takes them from an iterator that "
+    "tf.data keeps no model of (a PyDataset, replicas, autotuning switched off). Only windows tell what is known of waits."
+)
 NOT_YET = "No step after the warm-up has ended yet."
 
 

@@ -176,11 +176,10 @@ def _without_steps(folder: RunFolder) -> str:
 
 
 def _draw_steps(job: JobSteps) -> Iterator[DrawnChart]:
-    for figure, name, description in (
-        (stall_over_time(job), "live-stalls", "Wait of each step so far."),
-        (step_time(job), "live-steps", "Time of each step so far."),
-    ):
-        yield draw_live_chart(figure, name, description)
+    waits = stall_over_time(job)
+    if not isinstance(waits, Unavailable):
+        yield draw_live_chart(waits, "live-stalls", "Wait of each step so far.")
+    yield draw_live_chart(step_time(job), "live-steps", "Time of each step so far.")
 
 
 def _draw_gaps(diagnosis: Diagnosis) -> Iterator[DrawnChart]:
