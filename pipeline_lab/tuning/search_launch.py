@@ -84,12 +84,31 @@ def launch_script_tune(store: RunStore, options: ScriptTuneOptions) -> RunFolder
     """Start a search for better input of a script and return at once; it goes on when the caller ends.
 
     Raises:
-        OptionsError: There is no such script.
+        OptionsError: There is no such script, or what it is to be searched in recorded no training.
         StoreError: The store cannot be written, or no process can be started.
     """
     check_script(options)
+    if options.run is not None:
+        _check_recorded(RunFolder(Path(options.run)))
     runtime_folder()
     return _start(store.create(options, options.source))
+
+
+def _check_recorded(folder: RunFolder) -> None:
+    """Make sure that a run is the recording of a script.
+
+    Raises:
+        OptionsError: It is not; the text says what it is.
+    """
+    kind = read_record(folder).kind if folder.record.is_file() else None
+    if kind is RunKind.TUNE:
+        raise OptionsError(
+            f"{folder.id} is a search; --run takes a recorded run of the script. To take what the search found, use --from {folder.id}."
+        )
+    if kind is RunKind.RACE or not folder.recipe.is_file():
+        raise OptionsError(
+            f"{folder.id} does not say how a script makes its batches; --run takes a run that `pipeline-lab watch` recorded of the script."
+        )
 
 
 def check_tune(options: TuneOptions) -> None:

@@ -15,6 +15,7 @@ from pipeline_lab.tuning.script.fixing import Fix, to_json
 from pipeline_lab.tuning.script.proving import LeftAlone
 from tests.cli.support import call
 from tests.support.lab import Lab
+from tests.support.presets import SYNTHETIC
 from tests.support.run_folders import set_state
 from tests.support.written_recipe import PATH, written_recipe
 
@@ -63,3 +64,14 @@ def test_what_is_not_decided_is_not_written(lab: Lab, script: Path) -> None:
     refused = call("fix", "--from", search, "--apply", "--store", lab.store.root)
     assert refused.exit_code != 0
     assert script.read_text() == TEXT
+
+
+def test_what_recorded_no_script_is_refused_before_a_search_begins(lab: Lab, script: Path) -> None:
+    search = found_before(lab, script, is_sure=True)
+    run = lab.store.create(SYNTHETIC.options, "").id
+    before = len(list(lab.store.runs()))
+    for named, told in ((search, f"use --from {search}"), (run, "`pipeline-lab watch` recorded")):
+        refused = call("fix", script, "--run", named, "--store", lab.store.root)
+        assert refused.exit_code != 0
+        assert told in " ".join(refused.output.split())
+    assert len(list(lab.store.runs())) == before

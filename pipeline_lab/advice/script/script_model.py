@@ -37,8 +37,8 @@ LEAST_ENDS = 0.5
 ENDS_OF_WORKERS_NS = 5e9
 """For so long Keras 2 may wait at the end of an epoch over a ``Sequence`` with workers: its queue's timeout (``OrderedEnqueuer.get``)."""
 ENDS_UNKNOWN = (
-    "Keras 2 waits up to 5 s at the end of an epoch over a Sequence with workers, and the run saw no epoch end, "
-    "so whether threads would save more than that is not known."
+    "Keras 2 waits up to 5 s at the end of an epoch over a Sequence with workers, and the run saw no second epoch begin, so how much "
+    "of a step that is cannot be told."
 )
 LESS, MORE = 0.5, 1.5
 """Times what the pipeline is taken to add to a step on the same cores, which it may add as well."""

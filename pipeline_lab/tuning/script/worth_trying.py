@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
-from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
+from pipeline_lab.advice.script.script_model import is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.chain import Chain
@@ -91,6 +91,13 @@ _NEEDLESS = {
     "workers": "The model expects nothing of more threads here.",
     "generator-batches": "The model expects nothing of fewer calls here: the generator's own work takes the time, not its calls.",
 }
+_UNKNOWN_BESIDE_ENDS = (
+    "Where an epoch ends, Keras 2 may wait 5 s for threads, and whether they would save more is not known. {why}"
+)
+_ENDS_TOO_LONG = (
+    "The model expects nothing of more threads here: where an epoch ends, Keras 2 may wait 5 s for them, which is counted in; longer "
+    "epochs would change that."
+)
 
 
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
@@ -114,7 +121,10 @@ def needless(change: Change, recipe: Recipe, run: ScriptRun | Unavailable) -> st
     """Return why more threads, or fewer calls, are not worth a try; empty where they are, or something else is changed."""
     if change.rewrite not in _NEEDLESS:
         return ""
+    has_ends = change.rewrite == "workers" and is_of_keras_2(recipe)
     found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
     if isinstance(found, Unavailable):
-        return ENDS_UNKNOWN if change.rewrite == "workers" and is_of_keras_2(recipe) else ""
-    return _NEEDLESS[change.rewrite] if found.high_percent < WORTH_PERCENT else ""
+        return _UNKNOWN_BESIDE_ENDS.format(why=found.reason) if has_ends else ""
+    if found.high_percent >= WORTH_PERCENT:
+        return ""
+    return _ENDS_TOO_LONG if has_ends else _NEEDLESS[change.rewrite]
