@@ -36,8 +36,8 @@ def build(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
     Args:
         schema: The columns.
         rows: Number of rows.
-        columns: One array or list for each; a single value (or None) stands in every row, and what a masked array
-            hides is null.
+        columns: One array, list or column of a table for each; a single value (or None) stands in every row, and what a masked
+            array hides is null.
     """
     arrays = [_column(field.type, rows, columns[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -192,6 +192,8 @@ def _place_table(table: pa.Table, window: int, shift_ns: int) -> pa.Table:
 def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
     if value is None:
         return pa.nulls(rows, kind)
+    if isinstance(value, pa.ChunkedArray):
+        return value.combine_chunks()
     if kind == pa.string():
         return _repeated(value, rows) if isinstance(value, str) else _strings(value)
     validity = None

@@ -44,10 +44,15 @@ class WindowList:
     def look(self, *, everywhere: bool = False) -> list[str]:
         """Return the paths of the trace files, oldest window first; gzipped ones count."""
         windows = _names_in(self._top)
-        known = {} if everywhere else {name: self._inside[name] for name in windows[:-NEWEST] if name in self._inside}
-        self._inside = {name: known.get(name) or self._traces(name) for name in windows}
-        self._versions = {} if everywhere else {name: self._versions[name] for name in known if name in self._versions}
-        return list(chain.from_iterable(self._inside.values()))
+        changing = windows if everywhere else windows[-NEWEST:]
+        for window in (*changing, *(self._inside.keys() - windows)):
+            self._inside.pop(window, None)
+            self._versions.pop(window, None)
+        for window in windows:
+            if not self._inside.get(window):
+                self._inside[window] = self._traces(window)
+                self._versions.pop(window, None)
+        return list(chain.from_iterable(self._inside[window] for window in windows))
 
     def versions(self) -> list[str]:
         """Return :func:`version_of` the files that the last look found; those of windows that it did not look into are known."""

@@ -72,15 +72,16 @@ MIXED_TABLE = pa.schema([*BUSY_TABLE, ("gaps", pa.int64()), ("idle_ns", pa.int64
 
 def find_capture_gaps(recorded: pa.Table) -> pa.Table:
     """Find the time between the windows of each device of each host, of schema :data:`BUSY_TABLE`."""
-    hosts, devices, key, start, end = _windows(recorded)
+    rows, key, start, end = _windows(recorded)
     after = np.flatnonzero((key[1:] == key[:-1]) & (start[1:] > end[:-1]))
     duration = start[after + 1] - end[after]
+    names = tables.take(recorded.select(["host", "device"]), rows[after])
     zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
     return tables.build(
         GAP_TABLE,
         len(after),
-        host=[hosts[row] for row in after],
-        device=[devices[row] for row in after],
+        host=names.column("host"),
+        device=names.column("device"),
         window=None,
         start_ns=end[after],
         duration_ns=duration,
@@ -90,9 +91,9 @@ def find_capture_gaps(recorded: pa.Table) -> pa.Table:
     )
 
 
-def _windows(recorded: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
-    """Return host, device, number of the device, start and end of every window, by device and start."""
-    names, key = tables.name_numbers(recorded, ("host", "device"))
+def _windows(recorded: pa.Table) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return a row, the number of the device, start and end of every window, by device and start."""
+    _, key = tables.name_numbers(recorded, ("host", "device"))
     window, starts, ends = (tables.ints(recorded, name) for name in ("window", "start_ns", "end_ns"))
     order = np.lexsort((starts, window, key))
     key, window, starts, ends = key[order], window[order], starts[order], ends[order]
@@ -100,8 +101,7 @@ def _windows(recorded: pa.Table) -> tuple[list[str], list[str], IntArray, IntArr
     end = np.maximum.reduceat(ends, first) if len(first) else ends
     by_time = np.lexsort((starts[first], key[first]))
     first, end = first[by_time], end[by_time]
-    found = [names[index] for index in key[first]]
-    return [name[0] for name in found], [name[1] for name in found], key[first], starts[first], end
+    return order[first], key[first], starts[first], end
 
 
 NO_WORK = (
