@@ -29,6 +29,7 @@ from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import samples_folder
 
 if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.table_files import TableFiles
     from pipeline_lab.analysis.results import Diagnosis
 
 Result = TypeVar("Result")
@@ -63,6 +64,7 @@ class SavedDiagnosis:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self._folders = _folders(self.path)
+        self._files: TableFiles | None = None
 
     def load(self) -> "Diagnosis | None":
         """Return the saved diagnosis if its inputs are still the same, else None."""
@@ -100,7 +102,7 @@ class SavedDiagnosis:
             return None
 
     def save(self, diagnosis: "Diagnosis", inputs: str) -> None:
-        """Keep a diagnosis, and the tables of the one before it for readers that hold its document.
+        """Keep a diagnosis, and the tables of the one before it for readers that hold its document; of growing tables only what is new is written.
 
         Args:
             diagnosis: What was found.
@@ -109,7 +111,11 @@ class SavedDiagnosis:
         folder = self._writable()
         before = _tables_of(folder / DOCUMENT)
         tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
-        content = write_result(diagnosis, tables)
+        if self._files is None:
+            from pipeline_lab.analysis.diagnosis.table_files import TableFiles  # loads Arrow
+
+            self._files = TableFiles()
+        content = write_result(diagnosis, tables, self._files)
         write_json(folder / DOCUMENT, _document(diagnosis, {"fingerprint": inputs}, tables, content))
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):

@@ -1,4 +1,4 @@
-"""Write results to a folder and map them back: one JSON document, and an Arrow file for each table.
+"""Write results to a folder and map them back: one JSON document, and Arrow files for the tables.
 
 Results are frozen dataclasses of plain values, enums and tables. The document keeps their structure and names the
 table files; readers map those, so a saved diagnosis opens in milliseconds whatever its size. Which classes there are
@@ -20,13 +20,21 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline_lab.analysis.diagnosis.table_files import TableFiles
+
 Result = TypeVar("Result")
 Kinds = Mapping[str, type[Any]]
 
 
-def write_result(result: Any, folder: Path) -> Any:
-    """Write the tables of a result into a folder and return the rest as a JSON value that names them."""
-    return _Writer(folder).encode(result, "result")
+def write_result(result: Any, folder: Path, files: "TableFiles | None" = None) -> Any:
+    """Write the tables of a result into a folder and return the rest as a JSON value that names their files.
+
+    Args:
+        result: What is written.
+        folder: Empty of tables.
+        files: Wrote those of the result before it, of which some rows may be the same.
+    """
+    return _Writer(folder, files).encode(result, "result")
 
 
 def read_result(value: Any, folder: Path, kind: type[Result], kinds: Kinds | None = None) -> Result:
@@ -78,12 +86,15 @@ def _reachable(kind: Any, seen: set[Any]) -> Iterator[type[Any]]:
 
 
 class _Writer:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: "TableFiles | None") -> None:
         import pyarrow as pa
+
+        from pipeline_lab.analysis.diagnosis.table_files import TableFiles
 
         self._pa = pa
         self._folder = folder
-        self._written: list[tuple[pa.Table, str]] = []
+        self._files = files or TableFiles()
+        self._written: list[tuple[pa.Table, list[str]]] = []
 
     def encode(self, value: Any, name: str) -> Any:
         if isinstance(value, self._pa.Table):
@@ -101,16 +112,13 @@ class _Writer:
             return [self.encode(inner, f"{name}.{index}") for index, inner in enumerate(value)]
         return value
 
-    def _write_table(self, table: "pa.Table", name: str) -> str:
-        """Write a table, unless one with the same content was written before, and return the file's name."""
-        for other, written in self._written:
-            if table.equals(other):
-                return written
-        path = self._folder / f"{name}.arrow"
-        self._written.append((table, path.name))
-        with self._pa.OSFile(str(path), "wb") as file, self._pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-        return path.name
+    def _write_table(self, table: "pa.Table", name: str) -> str | list[str]:
+        """Write a table, unless one with the same content was written before, and return the name of its file, or of several."""
+        names = next((written for other, written in self._written if table.equals(other)), None)
+        if names is None:
+            names = self._files.write(table, self._folder, name)
+            self._written.append((table, names))
+        return names[0] if len(names) == 1 else names
 
 
 def _decode(value: Any, folder: Path, kinds: Kinds) -> Any:
@@ -119,23 +127,16 @@ def _decode(value: Any, folder: Path, kinds: Kinds) -> Any:
     if not isinstance(value, dict):
         return value
     if "table" in value:
-        return _map_table(folder / Path(value["table"]).name)
+        from pipeline_lab.analysis.diagnosis.table_files import read_table
+
+        files = value["table"]
+        return read_table(folder, [files] if isinstance(files, str) else files)
     if "enum" in value:
         return kinds[value["enum"]](value["value"])
     if "pairs" in value:
         return {_decode(key, folder, kinds): _decode(inner, folder, kinds) for key, inner in value["pairs"]}
     content = {name: _decode(inner, folder, kinds) for name, inner in value["fields"].items()}
     return kinds[value["class"]](**content)
-
-
-def _map_table(path: Path) -> "pa.Table":
-    import pyarrow as pa
-
-    try:
-        with pa.memory_map(str(path)) as source:
-            return pa.ipc.open_file(source).read_all()
-    except pa.ArrowException as error:
-        raise ValueError(f"damaged: {error}") from None
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -58,6 +58,18 @@ def test_what_was_saved_comes_back_whole(run: RunFolder, diagnosis: Diagnosis):
     assert found.to_json() == diagnosis.to_json()
 
 
+def test_of_a_run_that_goes_on_only_what_its_tables_gain_is_written_and_all_of_it_comes_back(run: RunFolder):
+    saved = SavedDiagnosis(run.path)
+    for steps in (5000, 5020, 5040):
+        diagnosis = results.diagnosis(job_steps=results.job_steps(steps))
+        saved.save(diagnosis, fingerprint_inputs(run.path))
+        found = SavedDiagnosis(run.path).load()
+        assert found is not None
+        assert same(found, diagnosis)
+    (shared, *_) = sorted(run.analysis.glob("tables-*/result.job_steps.table.arrow"))
+    assert shared.stat().st_nlink == 2, "both generations have one file"
+
+
 def test_it_lies_in_the_runs_analysis_folder_and_one_older_generation_is_kept(run: RunFolder):
     keep(run)
     oldest = set(run.analysis.glob("tables-*"))
