@@ -107,7 +107,12 @@ class _Writer:
             }
             return {"class": type(value).__name__, "fields": content}
         if isinstance(value, dict):
-            return {"pairs": [[self.encode(key, name), self.encode(inner, name)] for key, inner in value.items()]}
+            pairs = enumerate(value.items())
+            return {
+                "pairs": [
+                    [self.encode(key, name), self.encode(inner, f"{name}.{index}")] for index, (key, inner) in pairs
+                ]
+            }
         if isinstance(value, tuple):
             return [self.encode(inner, f"{name}.{index}") for index, inner in enumerate(value)]
         return value

@@ -82,6 +82,14 @@ def test_a_part_that_is_missing_or_damaged_is_no_shorter_table(tmp_path: Path) -
         read_table(folder, names)
 
 
+def test_texts_behind_the_same_numbers_are_looked_at(tmp_path: Path) -> None:
+    files, numbers = TableFiles(), pa.array([0, 1] * 2000, pa.int32())
+    for number, words in enumerate((["a", "b"], ["c", "d"])):
+        table = pa.table({"word": pa.DictionaryArray.from_arrays(numbers, words), "row": range(4000)})
+        names = files.write(table, folder := made(tmp_path, str(number)), "steps")
+        assert read_table(folder, names).equals(table)
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 2 * FEW_ROWS), st.integers(0, 2 * LAST_ROWS), st.booleans()), min_size=1, max_size=6
