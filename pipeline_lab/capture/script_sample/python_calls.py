@@ -78,11 +78,17 @@ class PythonCalls:
     def in_place(self) -> Iterator[None]:
         """Let the script's Python be called so."""
         with contextlib.ExitStack() as stack:
-            stack.callback(after_import("keras", lambda: self._adapt_py_datasets(stack)))
-            stack.callback(after_import("tf_keras", lambda: self._adapt_sequences(stack)))
-            if self._draws_anew or self._waits:
+            if self._changes_calls:
                 self._exchange_draws(stack)
+                self._adapt_py_datasets(stack)
+            else:
+                stack.callback(after_import("keras", lambda: self._adapt_py_datasets(stack)))
+            stack.callback(after_import("tf_keras", lambda: self._adapt_sequences(stack)))
             yield
+
+    @property
+    def _changes_calls(self) -> bool:
+        return self._draws_anew or self._waits
 
     def _exchange_draws(self, stack: contextlib.ExitStack) -> None:
         from tensorflow.python.ops import script_ops
@@ -126,7 +132,8 @@ class PythonCalls:
                 raise RuntimeError(STARTS_LATE.format(name=type(given).__name__))
 
         adapter, read = PyDatasetAdapter, "_get_iterator"
-        stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        if self._changes_calls:
+            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
         stack.enter_context(_exchanged(adapter, read, _beginning(getattr(adapter, read))))
 
     def _adapt_sequences(self, stack: contextlib.ExitStack) -> None:
@@ -138,7 +145,8 @@ class PythonCalls:
                 raise RuntimeError(ENDS_TWICE.format(name=type(given).__name__))
 
         adapter, of_workers = KerasSequenceAdapter, "_handle_multiprocessing"
-        stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        if self._changes_calls:
+            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
         stack.enter_context(_exchanged(adapter, of_workers, _beginning_and_ending(getattr(adapter, of_workers))))
 
     def _adapted(
