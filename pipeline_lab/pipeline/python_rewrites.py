@@ -62,6 +62,9 @@ def place_pool(chain: Chain, threads: int) -> RewritePlace:
     )
 
 
+ANEW = "Where steps_per_epoch ends an epoch before the data do, each epoch would begin with the first batches."
+
+
 def find_workers(chain: Chain) -> Iterator[RewritePlace]:
     others = {use.call for use in chain.recipe.uses if (use.place, use.role) == (chain.use.place, chain.use.role)}
     for call in chain.calls if others <= {chain.use.call} else ():
@@ -71,7 +74,10 @@ def find_workers(chain: Chain) -> Iterator[RewritePlace]:
                     None,
                     (SetTraining("workers", WORKERS),),
                     f"Let {WORKERS} threads make the batches of {part.function}.",
-                    ("Several threads call it at a time; it must not change what they share.",),
+                    (
+                        "Several threads call it at a time; it must not change what they share.",
+                        *((ANEW,) if part.kind == "PyDataset" else ()),
+                    ),
                 )
 
 

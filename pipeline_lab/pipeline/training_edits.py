@@ -213,16 +213,20 @@ def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
     return made[0]
 
 
-_POSITIONAL = ("x", "y", "batch_size", "epochs", "verbose", "callbacks")
-"""Parameters of ``fit`` in their order (Keras 3)."""
+_POSITIONAL = (
+    *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle"),
+    *("class_weight", "sample_weight", "initial_epoch", "steps_per_epoch", "validation_steps"),
+)
+"""Parameters of ``fit`` in their order (Keras 2 and 3)."""
 
 
 def _argument(fit: cst.Call, name: str) -> cst.BaseExpression | None:
-    """Return what ``fit`` is given for a parameter; None where it is not."""
+    """Return what ``fit`` is given for a parameter; None where it is not, or is given None."""
     named = next((each.value for each in fit.args if each.keyword and each.keyword.value == name), None)
     by_place = [each.value for each in fit.args if each.keyword is None and not each.star]
     place = _POSITIONAL.index(name) if name in _POSITIONAL else len(by_place)
-    return named or (by_place[place] if place < len(by_place) else None)
+    given = named or (by_place[place] if place < len(by_place) else None)
+    return None if isinstance(given, cst.Name) and given.value == "None" else given
 
 
 def _is_parameter(source: ParsedSource, node: cst.CSTNode, given: cst.BaseExpression) -> bool:

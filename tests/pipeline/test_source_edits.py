@@ -520,8 +520,10 @@ def test_workers_are_refused_where_a_pass_may_end_before_the_data_do(kind: str) 
         ("**options", "it takes * or **"),
     ):
         assert reason in refused(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
-    whole = with_more("steps_per_epoch=len(train)")
-    assert "workers=4" in written(whole, edit_, recipe=_images(whole, kind=kind))
+    for more in ("steps_per_epoch=len(train)", "steps_per_epoch=None, validation_steps=None"):
+        assert "workers=4" in written(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
+    by_place = text.replace("epochs=9", f"{', '.join(['None'] * 11)}, 100")
+    assert "With steps_per_epoch" in refused(by_place, edit_, recipe=_images(by_place, kind=kind))
 
 
 def test_the_diff_names_files_below_the_folder() -> None:
