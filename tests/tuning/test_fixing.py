@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline_lab.advice.script.script_model import ScriptPrediction
+from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, ScriptPrediction
+from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
@@ -126,8 +127,11 @@ def test_workers_of_keras_2_are_tried_only_where_something_is_expected_of_them(k
     own = recipe(DatasetCall(1, "from_generator", python=(replace(DECODE, kind=kind),)))
     not_analyzed = needless(workers, own, Unavailable("Not analyzed."))
     assert ("save more is not known. Not analyzed." in not_analyzed) == (kind == "Sequence")
-    short = script(recipe=own, stages=stages(0.01, python=1.0), epoch_batches=100)
-    assert ("Keras 2 may wait 5 s" in needless(workers, own, short)) == (kind == "Sequence")
+    python = (ScriptStage("Generator", None, 18.0e6, python_share=1.0),)
+    endless, short, long = (script(recipe=own, stages=python, epoch_batches=each) for each in (None, 100.0, 10_000.0))
+    assert (needless(workers, own, endless) == ENDS_UNKNOWN) == (kind == "Sequence"), "said once"
+    assert ("5 s for them, which is counted in" in needless(workers, own, short)) == (kind == "Sequence")
+    assert needless(workers, own, long) == ""
 
 
 @pytest.mark.parametrize(("percent", "is_tried"), [(4.0, False), (12.0, True)])

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
-from pipeline_lab.advice.script.script_model import is_of_keras_2, predict_change
+from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.chain import Chain
@@ -123,6 +123,8 @@ def needless(change: Change, recipe: Recipe, run: ScriptRun | Unavailable) -> st
         return ""
     has_ends = change.rewrite == "workers" and is_of_keras_2(recipe)
     found = run if isinstance(run, Unavailable) else predict_change(run, change.edits)
+    if found == Unavailable(ENDS_UNKNOWN):
+        return ENDS_UNKNOWN
     if isinstance(found, Unavailable):
         return _UNKNOWN_BESIDE_ENDS.format(why=found.reason) if has_ends else ""
     if found.high_percent >= WORTH_PERCENT:
