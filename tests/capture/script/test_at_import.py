@@ -2,11 +2,13 @@
 
 import importlib
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from pipeline_lab.capture.script.at_import import after_import, is_imported
+from pipeline_lab.capture.script_race import __main__ as race
 
 
 @pytest.fixture(name="package")
@@ -51,3 +53,15 @@ def test_several_are_called_for_one_package_and_each_can_be_called_off(package: 
     importlib.import_module(package)
     assert sorted(seen) == [0, 1]
     assert sys.meta_path == before
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_race_hooks_a_keras_that_tensorflow_imports_only_once_tensorflow_is_there(
+    monkeypatch: pytest.MonkeyPatch, is_loaded: bool
+):
+    hooked: list[bool] = []
+    switching = types.SimpleNamespace(hook_keras=lambda: hooked.append(True))
+    monkeypatch.setitem(sys.modules, "pipeline_lab.capture.script_race.switching", switching)
+    monkeypatch.setattr(race, "is_imported", {"tensorflow": is_loaded}.__getitem__)
+    race._hook_keras()
+    assert hooked == [True] * is_loaded

@@ -115,7 +115,7 @@ def note_own_loop(package: str) -> list[list[Any]]:
 class _Ends(tf_keras.callbacks.Callback):
     """Ends the training with its first epoch."""
 
-    def on_epoch_end(self, _epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras' name)
+    def on_epoch_end(self, _epoch: int, _logs: Any = None) -> None:
         self.model.stop_training = True
 
 
