@@ -13,6 +13,7 @@ import numpy as np
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
     BREAKS_WHY,
+    LESS_BETWEEN_EPOCHS,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
     WITHOUT_PREDICT,
@@ -32,7 +33,7 @@ from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
-from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
+from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import OF_KERAS, PythonPart
@@ -226,7 +227,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     eager, waits = _eager(diagnosis), verdict.verdict_class is VerdictClass.INPUT_BOUND
     if eager is not None and not waits:
         return (eager, *(found or _for_script(diagnosis, folder, ())))
-    recommendations = find_recommendations(
+    recommendations = _about_breaks(verdict) or find_recommendations(
         verdict.verdict_class,
         verdict.cause,
         verdict.stage,
@@ -238,6 +239,12 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     )
     found = (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
     return found if eager is None else _add(found, eager)
+
+
+def _about_breaks(verdict: Verdict) -> tuple[Suggestion, ...]:
+    if not verdict.is_about_breaks:
+        return ()
+    return (Suggestion(LESS_BETWEEN_EPOCHS.change, LESS_BETWEEN_EPOCHS.why, _gain(verdict.break_percent)),)
 
 
 def _with_overlap(found: tuple[Suggestion, ...], diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
@@ -282,15 +289,12 @@ def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[S
     if known is not None and known.gain_range_percent is not None:  # the model has counted breaks, too
         one = known
     else:
-        ends = (
-            0.0
-            if known is None or isinstance(known.predicted_gain_percent, Unavailable)
-            else known.predicted_gain_percent
-        )
+        from pipeline_lab.advice.script.script_run import saved_by_one_iterator
+
         why = BREAKS_WHY if known is None else advice.why
-        one = _one_iterator(diagnosis, why, min(verdict.break_percent + ends, 99.9))
+        one = _one_iterator(diagnosis, why, saved_by_one_iterator(diagnosis))
     rest = tuple(each for each in found if each is not known)
-    if verdict.is_about_breaks or found[:1] == (known,):
+    if found[:1] == (known,):
         return (one, *rest)
     return (*rest[:1], *_add(rest[1:], one))
 

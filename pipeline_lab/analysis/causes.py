@@ -44,7 +44,11 @@ _LESS_BETWEEN_STEPS = Recommendation(
     in_jax="If Python makes the batches between the steps, make them ahead, in other threads or processes; call logging and metrics "
     "every few steps only.",
 )
-
+LESS_BETWEEN_EPOCHS = Recommendation(
+    "If callbacks predict, draw or save at the end of each epoch, let them do so every few epochs only.",
+    "The device has nothing to do meanwhile.",
+)
+"""Where what lies between epochs holds the job back."""
 
 ENDS_WHY = (
     "An iterator that is given up may sleep until its autotuning is due again, for up to a minute after long epochs."

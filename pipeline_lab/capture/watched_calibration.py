@@ -72,6 +72,7 @@ def calibrate(recording: Recording, most_s: float = MOST_S) -> None:
             first_batch_ns=first_ns,
             device_only_cpu_ns=step_cpu_ns,
             pipeline_only_cpu_ns=pipeline_cpu_ns,
+            of_calls=fit is not None and keras_hooks.steps_of_call(fit.model) == 1,
         )
     )
 

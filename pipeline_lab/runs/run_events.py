@@ -65,7 +65,8 @@ class CalibrationEvent(Event):
     """The compute-only step (G) and the input-only time per batch (D), ns; None where it was not measured.
 
     ``…_cpu_ns`` is the CPU time of the process, ns per step. ``page_cache`` is ``warm`` or ``cold``, None where a cold one
-    was requested and the system did not comply.
+    was requested and the system did not comply. ``of_calls`` says that G is the very function whose calls are the steps, once
+    their batches are there, as in Keras' ``fit``; a loop of a script's own does more around its functions.
     """
 
     kind = "calibration"
@@ -77,6 +78,7 @@ class CalibrationEvent(Event):
     device_only_cpu_ns: float | None = None
     pipeline_only_cpu_ns: float | None = None
     page_cache: str | None = None
+    of_calls: bool = False
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ class Calibration:
             not noted.
         page_cache: ``cold`` if the input-only time was taken on files read from disk, ``warm`` if from the page cache; None where
             that is not known.
+        busy_ns: What a step took in training once its batch was there, the median of unprofiled ones; None where that is not known, or
+            the compute-only step leaves out what a script does around its functions.
         mean_step_ns: The mean step with input, unprofiled, where the compute-only step is the mean of set times; else None.
     """
 
@@ -54,6 +56,7 @@ class Calibration:
     device_only_cpu_ns: float | None = None
     pipeline_only_cpu_ns: float | None = None
     page_cache: str | None = None
+    busy_ns: float | None = None
     mean_step_ns: float | None = None
 
     @property
@@ -99,6 +102,7 @@ def read_calibration(
         device_only_cpu_ns=found[-1].device_only_cpu_ns,
         pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
         page_cache=found[-1].page_cache,
+        busy_ns=_busy_ns(rows, plain & tables.valid(steps, "wait_ns")) if found[-1].of_calls else None,
         mean_step_ns=float(rows.step_ns[plain].mean()) if is_set and times_vary else None,
     )
 
@@ -109,8 +113,13 @@ def _with_batch_ns(rows: StepRows, plain: NDArray[np.bool_]) -> float:
     The step alone cannot take longer than that. The few steps of a calibration do where the process was not warm yet.
     Where nobody knows when the results were there, it is the whole step.
     """
-    known = plain & rows.is_divided
-    return float(np.median(rows.compute_ns[known] if known.any() else rows.step_ns[plain]))
+    busy_ns = _busy_ns(rows, plain)
+    return float(np.median(rows.step_ns[plain])) if busy_ns is None else busy_ns
+
+
+def _busy_ns(rows: StepRows, which: NDArray[np.bool_]) -> float | None:
+    known = which & rows.is_divided
+    return float(np.median(rows.compute_ns[known])) if known.any() else None
 
 
 def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:

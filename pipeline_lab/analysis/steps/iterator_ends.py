@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.activity.intervals import IntArray, subtract, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import Event, IteratorEndEvent
+from pipeline_lab.runs.run_events import EvaluationEvent, Event, IteratorEndEvent
 
 NO_END = (
     "No end of an iterator that took time was noted: none did, or the script did not run under `pipeline-lab watch`."
@@ -29,8 +29,12 @@ class IteratorEnds(Interruptions):
 
 
 def end_spans(events: Sequence[Event]) -> IntArray:
-    """Return when iterators were ended, as a set of intervals, ns since the epoch."""
-    found = [event for event in events if isinstance(event, IteratorEndEvent)]
+    """Return when iterators were ended, as a set of intervals, ns since the epoch; an evaluation's own ends are part of it alone."""
+    return subtract(_spans(events, IteratorEndEvent), _spans(events, EvaluationEvent))
+
+
+def _spans(events: Sequence[Event], kind: type[IteratorEndEvent | EvaluationEvent]) -> IntArray:
+    found = [event for event in events if isinstance(event, kind)]
     return union(
         np.array([event.started_ns for event in found], np.int64),
         np.array([event.ended_ns for event in found], np.int64),

@@ -196,8 +196,8 @@ def checkpoint_stall(results: Results) -> Finding | None:
 def hidden_contention(results: Results) -> Finding | None:
     """Work that takes longer beside the pipeline than alone, without any visible wait.
 
-    The end-to-end step (P) less its visible wait (W), and less the copy of its batch to a device, is work; in the compute-only step the
-    same work takes G. What it takes more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it. The
+    What a step takes once its batch is there, less the copy of that to a device, is work; where it is not known, it is the end-to-end
+    step (P) less the visible wait (W). In the compute-only step the same work takes G. What it takes more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it. The
     compute-only step of a watched script may copy its batch each time as well; less is found then than there is.
     """
     calibration, job = results.calibration, results.job_steps
@@ -208,7 +208,8 @@ def hidden_contention(results: Results) -> Finding | None:
         return None
     wait = job.wait_total_ns / job.count
     copied = _copied_ns(results)
-    hidden = min(calibration.step_ns - wait - copied - calibration.device_only_ns, alone - wait)
+    busy = calibration.step_ns - wait if calibration.busy_ns is None else calibration.busy_ns
+    hidden = min(busy - copied - calibration.device_only_ns, alone - wait)
     if hidden < HIDDEN_PERCENT / 100.0 * calibration.step_ns:
         return None
     return Finding(
@@ -219,6 +220,7 @@ def hidden_contention(results: Results) -> Finding | None:
         (
             Evidence("end-to-end step", format_duration(calibration.step_ns)),
             Evidence("of it waiting", format_duration(wait)),
+            *(() if calibration.busy_ns is None else (Evidence("once its batch is there", format_duration(busy)),)),
             *((Evidence("of it copying to the device", format_duration(copied)),) if copied else ()),
             Evidence("compute-only step", format_duration(calibration.device_only_ns)),
             Evidence("input-only time per batch", format_duration(alone)),

@@ -133,7 +133,8 @@ def measure_losses(results: Results) -> Losses | None:
         by_class = {kind: percent * left for kind, percent in by_class.items()} | {VerdictClass.INPUT_BOUND: of_all}
     working = 100.0 - sum(by_class.values())
     launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
-    hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
+    timed = None if has_device else _timed_percent(results)
+    hidden = _hidden_percent(results, working=working + launching if timed is None else timed, waiting=waiting)
     shared = 0.0 if has_device else _shared_percent(results, waiting)
     is_estimated = isinstance(results.calibration, Unavailable) and shared > 0
     hidden = shared if is_estimated else hidden
@@ -167,7 +168,9 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     calibration = results.calibration
     usual = 1.0 if isinstance(calibration, Unavailable) else min(1.0, calibration.step_ns / job.mean_ns)
     waiting_of_usual = min(100.0, waiting / usual)
-    hidden = usual * _hidden_percent(results, working=100.0 - waiting_of_usual, waiting=waiting_of_usual)
+    timed = _timed_percent(results)
+    working = 100.0 - waiting_of_usual if timed is None else timed
+    hidden = usual * _hidden_percent(results, working=working, waiting=waiting_of_usual)
     alone = usual * _alone_percent(results)
     may_work_on = isinstance(calibration, Unavailable) and not tables.valid(job.table, "compute_ns").any()
     known = waiting + hidden + (0.0 if isinstance(calibration, Unavailable) else alone)
@@ -415,6 +418,14 @@ def _alone_percent(results: Results) -> float:
     """Return the compute-only step, percent of the end-to-end step; dispatch beyond that is not the step's own."""
     calibration = results.calibration
     return 100.0 if isinstance(calibration, Unavailable) else calibration.utilisation_percent
+
+
+def _timed_percent(results: Results) -> float | None:
+    """Return what the job itself saw of a step's work, percent of the step: windows also hold what lies between epochs."""
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or calibration.busy_ns is None:
+        return None
+    return 100.0 * calibration.busy_ns / calibration.step_ns
 
 
 def _shared_percent(results: Results, waiting: float) -> float:

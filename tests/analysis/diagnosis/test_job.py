@@ -1,5 +1,7 @@
 """The analyses of what the job notes about itself: steps, calibration, profiler cost, memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -149,6 +151,14 @@ def test_calibration_stands_beside_the_median_step_outside_of_windows():
     found = calibration.read_calibration([event], RUN)
     assert (found.device_only_ns, found.pipeline_only_ns, found.step_ns) == (5e6, 9e6, 20e6)
     assert found.utilisation_percent == 25.0
+
+
+def test_what_a_step_takes_in_training_is_comparable_where_the_same_function_was_timed_alone():
+    alone = CalibrationEvent(5e6, 5, 9e6, 5, None, of_calls=True)
+    assert calibration.read_calibration([alone], RUN).busy_ns == 6e6
+    assert calibration.read_calibration([replace(alone, of_calls=False)], RUN).busy_ns is None
+    unknown = RUN.set_column(RUN.schema.get_field_index("wait_ns"), "wait_ns", pa.nulls(RUN.num_rows, pa.int64()))
+    assert calibration.read_calibration([alone], unknown).busy_ns is None
 
 
 def test_a_step_whose_time_is_set_needs_no_correction() -> None:

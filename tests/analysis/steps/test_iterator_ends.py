@@ -5,7 +5,7 @@ import pytest
 
 from pipeline_lab.analysis.steps.iterator_ends import measure_ends
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import IteratorEndEvent
+from pipeline_lab.runs.run_events import EvaluationEvent, IteratorEndEvent
 from pipeline_lab.runs.run_tables import STEPS
 from pipeline_lab.units import NS_PER_MS as MS
 
@@ -37,6 +37,14 @@ def test_ends_between_the_measured_steps_count() -> None:
     found = measure_ends(ends, _steps(12, warmup=2))
     assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 150 * MS, 100 * MS, 1000 * MS)
     assert found.percent == pytest.approx(15)
+
+
+def test_ends_within_an_evaluation_are_its_own() -> None:
+    # one validation gives up the iterator of the one before at its beginning; the training's own ends 50 ms after it
+    began, ended = BEGUN_NS + 400 * MS, BEGUN_NS + 600 * MS
+    evaluation = EvaluationEvent(0, 4, began, ended, 90 * MS, 3, None, None)
+    found = measure_ends([_end(400, 480), _end(590, 650), evaluation], _steps(12, warmup=2))
+    assert (found.count, found.total_ns) == (1, 50 * MS)
 
 
 def test_a_job_without_ends_that_took_time_has_no_number() -> None:

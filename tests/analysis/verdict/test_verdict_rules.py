@@ -214,6 +214,17 @@ def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_expla
     assert others.verdict_class is VerdictClass.DEVICE_BOUND
 
 
+def test_the_jobs_own_times_show_competition_that_breaks_in_the_windows_hide():
+    # in training the function takes 47 of 50 ms, alone 40; windows hold an epoch's end, which makes its part of them small
+    seen = divided(host_compute=77, dispatch=8, python=13, input_wait=2)
+    shown = judged(seen, Calibration(40e6, 15e6, 50e6, busy_ns=47e6))
+    assert (shown.verdict_class, shown.lost_percent) == (VerdictClass.HOST_CONTENTION, pytest.approx(14.0))
+    assert judged(seen, Calibration(40e6, 15e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
+    # on a device a call is over before its work is
+    on_device = divided(device_compute=77, dispatch=8, python=13, input_wait=2)
+    assert judged(on_device, Calibration(40e6, 15e6, 50e6, busy_ns=47e6)).verdict_class is VerdictClass.DEVICE_BOUND
+
+
 def test_waits_and_competition_that_are_large_together_make_it_competition():
     # of 50 ms each step waits 2 ms (4 %) and computes 4 ms (8 %) longer than alone: neither is enough by itself
     verdict = judged(divided(host_compute=96, input_wait=4), Calibration(44e6, 25e6, 50e6))

@@ -303,4 +303,5 @@ def calibrated() -> dict[str, Any]:
             (event.device_only_ns, event.device_only_steps, event.pipeline_only_ns, event.pipeline_only_batches)
             for event in events
         ],
+        "of_calls": [event.of_calls for event in events],
     }

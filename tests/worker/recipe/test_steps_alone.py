@@ -27,6 +27,7 @@ def test_the_step_of_any_model_runs_alone_and_leaves_the_model_as_it_was(
     assert step_ns > 0
     assert steps >= 5 * steps_per_execution
     assert steps % steps_per_execution == 0
+    assert found["of_calls"] == [steps_per_execution == 1]
     assert batch_ns > 0
     assert batches % 6 == 0, "whole passes"
     assert found["is_unchanged"], "weights, the optimizer's state and seeds"
@@ -49,6 +50,7 @@ def test_the_step_of_a_loop_runs_alone(ask_tensorflow: Callable[..., Any]) -> No
     ((step_ns, steps, _, _),) = found["times"]
     assert step_ns > 0
     assert steps >= 5
+    assert found["of_calls"] == [False]
     assert found["is_unchanged"]
 
 
