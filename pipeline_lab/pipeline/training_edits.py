@@ -9,6 +9,7 @@ import libcst as cst
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice
 from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetUse, PythonPart, Recipe
+from pipeline_lab.pipeline.shared_state import find_writes
 
 Find = Callable[[str], ParsedSource]
 COMPILED = frozenset({"steps_per_execution"})
@@ -57,6 +58,7 @@ def _with_workers(
     """Give threads to a ``PyDataset``, or with Keras 2 to ``fit``."""
     part = _python_of_keras(recipe, use)
     _check_passes(source, fit)
+    _check_state(part, texts)
     if part.kind == "Sequence":
         _check_evaluation(recipe, use, part, fit)
         yield from _with_argument(source, fit, edit)
@@ -156,6 +158,16 @@ def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
             raise RefusedError(
                 f"With {name}, Keras goes on in the data where the last pass ended; with workers it would begin anew."
             )
+
+
+def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:
+    """Refuse threads where making a batch changes the dataset: which batch sees the change would be chance, and no proof can tell."""
+    owner, _, method = part.function.name.rpartition(".")
+    text = texts.get(part.function.file)
+    found = None if text is None else next(find_writes(text, owner.rpartition(".")[2], method), None)
+    if found is not None:
+        place = f"{PurePath(part.function.file).name}:{found.line}"
+        raise RefusedError(f"{part.function.name} changes {found.name} ({place}), which several threads would share.")
 
 
 def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart, fit: cst.Call) -> None:
