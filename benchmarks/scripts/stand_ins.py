@@ -187,6 +187,44 @@ def sentence(words: int) -> str:
     return " ".join(_WORDS[int(i)] for i in np.minimum(_RNG.zipf(1.3, words), len(_WORDS) - 1))
 
 
+def speech(root: str, count: int) -> None:
+    """Write what a corpus of read sentences has: ``wavs`` of about two seconds, and ``metadata.csv`` with their words."""
+    wave_folders(root, ("wavs",), count, seconds=2.0, rate=22050)
+    lines = []
+    for file in sorted(Path(root, "wavs").glob("[0-9]*.wav")):
+        said = sentence(6)
+        lines.append(f"{file.rename(file.with_name(f'LJ{file.name}')).stem}|{said}|{said}\n")
+    (Path(root) / "metadata.csv").write_text("".join(lines), encoding="utf-8")
+
+
+def word_pictures(root: str, count: int) -> None:
+    """Write pictures of single words, in folders of forms, and ``words.txt``, which names them."""
+    pictures, lines = _pictures(240, 64), []
+    for number in range(count):
+        form = f"a{number // 100:02}-{number // 10 % 10:03}"
+        folder = Path(root) / "words" / form.split("-")[0] / form
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{form}-{number % 10:02}"
+        pictures[number % 8].convert("L").save(folder / f"{name}.png")
+        lines.append(f"{name} ok 154 1 1 240 64 AT {sentence(1)}\n")
+    (Path(root) / "words.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def captions(path: str, count: int) -> None:
+    """Write five captions for each picture of a folder."""
+    lines = [f"{number + 1}.jpg#{which}\t{sentence(9)}\n" for number in range(count) for which in range(5)]
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def depth_folder(folder: str, count: int, size: tuple[int, int]) -> None:
+    """Write pictures with a map of depths and one of where these are known, as NumPy files."""
+    picture_folder(folder, count, size, "png", "{:03}")
+    for number in range(count):
+        depth = _RNG.uniform(0.5, 20.0, (size[1], size[0], 1)).astype(np.float32)
+        np.save(Path(folder) / f"{number + 1:03}_depth.npy", depth)
+        np.save(Path(folder) / f"{number + 1:03}_depth_mask.npy", np.ones(size[::-1], np.float32))
+
+
 def text_folders(root: str, names: tuple[str, ...], each: int, words: int) -> None:
     for name in names:
         path = Path(root) / name
