@@ -3,8 +3,9 @@
 import itertools
 from collections.abc import Iterator
 
-from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, said_at
-from pipeline_lab.pipeline.changes import Insert, MoveBefore, Value
+from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
+from pipeline_lab.pipeline.changes import Insert, MoveBefore, Split, Value
+from pipeline_lab.pipeline.function_parts import split_function
 from pipeline_lab.pipeline.recipe import DatasetCall
 
 SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
@@ -139,6 +140,32 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
                 (MoveBefore(mapped.number, shuffled.number, "cache"),),
                 f"Run {said_at(mapped)} before the shuffle, and cache what it makes in memory.",
                 ("All of it stays in memory from the first epoch on; only later epochs get faster.",),
+            )
+
+
+def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
+    """Find functions that read and decode, say, and then draw at random: what they do before that is the same in every epoch."""
+    if any(call.method in _CUTTING for call in chain.calls):
+        return
+    for call in chain.direct:
+        draws = all(is_random(each) and "(seeded)" not in each for each in call.stateful)
+        if call.method != "map" or call.python or not call.stateful or not draws:
+            continue
+        below = chain.recipe.call(call.inputs[0])
+        shuffled = below if below.method == "shuffle" and below in chain.direct else None
+        if not _is_pure_before(chain, shuffled or call):
+            continue
+        given = call.arguments.get("map_func")
+        if not isinstance(given, dict) or "file" not in given or (text := chain.recipe.text(given["file"])) is None:
+            continue
+        parts = split_function(text, given["function"], given["line"])
+        if parts is not None:
+            yield RewritePlace(
+                call,
+                (Split(call.number, parts, None if shuffled is None else shuffled.number),),
+                f"Cache in memory{'' if shuffled is None else ', before the shuffle,'} what {parts.name} makes before it draws at random, "
+                f"and map the rest of it, in {said_at(call)}.",
+                ("All of that stays in memory from the first epoch on; only later epochs get faster.",),
             )
 
 

@@ -15,6 +15,7 @@ from pipeline_lab.pipeline.changes import (
     Rename,
     SetArgument,
     SetTraining,
+    Split,
     TrainingEdit,
     Value,
 )
@@ -67,7 +68,7 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
             case MoveBefore(call, other, then):
                 moved, passed = recipe.call(call).words, recipe.call(other).words
                 before, after = f"{passed}{moved}", f"{moved}{f'.{then}()' if then else ''}{passed}"
-            case Rename() | InBatches():
+            case Rename() | InBatches() | Split():
                 after = _renamed(after, edit)
             case Remove(_):
                 after = ""
@@ -85,7 +86,9 @@ def _of_training(edit: TrainingEdit) -> str:
     return f"{edit.name}={write_value(edit.name, edit.value)}"
 
 
-def _renamed(call: str, edit: Rename | InBatches) -> str:
+def _renamed(call: str, edit: Rename | InBatches | Split) -> str:
+    if isinstance(edit, Split):
+        return f"{call}.cache(){call.replace(edit.parts.name, edit.parts.rest_name, 1)}"
     if isinstance(edit, Rename):
         return re.sub(r"\w+(?=\()", edit.method, call, count=1)
     return re.sub(r"[\w.]*from_generator(?=\()", IN_BATCHES, call, count=1)

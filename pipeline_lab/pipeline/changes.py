@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
 
+from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
 
 AUTOTUNE = -1
@@ -95,6 +96,21 @@ class InBatches:
 
 
 @dataclass(frozen=True)
+class Split:
+    """Let a map's function end before it draws at random, keep in memory what it has made by then, and map the rest of it.
+
+    Attributes:
+        call: The map.
+        parts: Of its function.
+        before: The shuffle that the map takes, before which the first part is mapped and kept; None where it takes none.
+    """
+
+    call: int
+    parts: FunctionParts
+    before: int | None = None
+
+
+@dataclass(frozen=True)
 class SetTraining:
     """Give the training an argument: ``steps_per_execution`` of ``compile``, or ``workers`` of a ``PyDataset`` or ``Sequence``."""
 
@@ -113,7 +129,7 @@ class OneIterator:
     is_closed: bool = True
 
 
-CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches
+CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches | Split
 TrainingEdit: TypeAlias = SetTraining | OneIterator
 Edit: TypeAlias = CallEdit | TrainingEdit
 
@@ -209,19 +225,25 @@ def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
         if isinstance(edit, TrainingEdit):
             continue
         yield edit.call
-        if isinstance(edit, MoveBefore):
+        if isinstance(edit, (MoveBefore, Split)) and edit.before is not None:
             yield edit.before
 
 
 def are_compatible(changes: Iterable[Change]) -> bool:
-    """Say whether changes can be made together: nothing is set twice, and a call that moves or goes is moved once."""
+    """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, one cache is enough."""
     edits = [edit for change in changes for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
     moved = [number for edit in edits if isinstance(edit, (MoveBefore, Remove, Rename)) for number in calls_of([edit])]
     torn = {edit.before for edit in edits if isinstance(edit, MoveBefore)}
     torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
     is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
-    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn
+    kept = [edit for edit in edits if _keeps(edit)]
+    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn and len(kept) < 2
+
+
+def _keeps(edit: Edit) -> bool:
+    is_inserted = isinstance(edit, Insert) and edit.method in ("cache", "snapshot")
+    return is_inserted or isinstance(edit, Split) or (isinstance(edit, MoveBefore) and edit.then == "cache")
 
 
 def _key(edit: Edit) -> tuple[object, ...]:
@@ -236,7 +258,7 @@ def _key(edit: Edit) -> tuple[object, ...]:
             return ("training", name)
         case OneIterator():
             return ("training", "steps")
-        case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call):
+        case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call) | Split(call):
             return (type(edit).__name__, call)
         case _:
             assert_never(edit)
@@ -258,7 +280,11 @@ def spread(recipe: Recipe, change: Change) -> Change:
     """
     edits: list[Edit] = []
     for edit in change.edits:
-        if isinstance(edit, (SetArgument, Remove, Rename, InBatches)):
+        if isinstance(edit, Split) and edit.before is not None:
+            edits += [
+                replace(edit, call=call.number, before=call.inputs[0]) for call in made_at_one_place(recipe, edit.call)
+            ]
+        elif isinstance(edit, (SetArgument, Remove, Rename, InBatches, Split)):
             edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]
         else:
             edits.append(edit)

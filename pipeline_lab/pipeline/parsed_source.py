@@ -114,6 +114,16 @@ class ParsedSource:
     def _offset(self, line: int, column: int) -> int:
         return self._line_starts[line - 1] + column if 1 <= line < len(self._line_starts) + 1 else -1
 
+    def start_of(self, line: int) -> int:
+        """Return where a line begins, from 1."""
+        return self._offset(line, 0)
+
+    def has_lines(self, text: str, last: int) -> bool:
+        """Say whether the file has the lines of a function but for its last one, as far as their code goes, and the last of them there."""
+        wanted = [line.strip() for line in text.splitlines()[:-1]]
+        lines = self.raw.decode().splitlines()[max(0, last - len(wanted)) : last]
+        return [line.strip() for line in lines] == wanted
+
     def statement_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """Return the simple statement around a node; None inside of a lambda or the head of a compound statement."""
         found: cst.CSTNode | None = node

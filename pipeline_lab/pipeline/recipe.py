@@ -16,6 +16,8 @@ from pipeline_lab.errors import StoreError
 SCHEMA_VERSION = 1
 """1: calls, uses, files; calls may say which operations of their functions keep a state (``stateful``)."""
 
+COPIES = "sources"
+"""Folder beside the recipe with the copies of the user's files."""
 TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
 ADAPTING, LOOP = "adapting", "loop"
 """What a dataset was read for: by Keras' ``fit`` and its kin, to adapt a layer, or by a loop of the user's own."""
@@ -167,11 +169,21 @@ class Recipe:
         calls: Each after its inputs.
         uses: In the order in which they began.
         files: Name of the copy in the run folder by the path of each of the user's files.
+        copies: Where these are; None while the script runs.
     """
 
     calls: tuple[DatasetCall, ...] = ()
     uses: tuple[DatasetUse, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
+    copies: Path | None = field(default=None, compare=False)
+
+    def text(self, file: str) -> str | None:
+        """Return one of the user's files as it was when the script ran; None where it is not at hand."""
+        path = Path(file) if self.copies is None else self.copies / self.files.get(file, "")
+        try:
+            return path.read_bytes().decode()
+        except (OSError, ValueError):
+            return None
 
     def call(self, number: int) -> DatasetCall:
         return self._by_number[number]
@@ -208,7 +220,9 @@ class Recipe:
             left = [*call.inputs, *inner, *left]
 
     def to_json(self) -> str:
-        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(self)}, indent=1)
+        document = asdict(self)
+        del document["copies"]
+        return json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=1)
 
 
 def read_recipe(path: Path) -> Recipe | None:
@@ -221,7 +235,8 @@ def read_recipe(path: Path) -> Recipe | None:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         calls = tuple(map(_call, document["calls"]))
         uses = tuple(DatasetUse(**{**use, "place": _place(use["place"])}) for use in document["uses"])
-        return Recipe(calls, uses, {str(file): str(name) for file, name in document["files"].items()})
+        files = {str(file): str(name) for file, name in document["files"].items()}
+        return Recipe(calls, uses, files, path.parent / COPIES)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

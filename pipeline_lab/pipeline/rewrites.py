@@ -19,6 +19,7 @@ from pipeline_lab.pipeline.cache_rewrites import (
     find_caches,
     find_disk_cache,
     find_snapshot,
+    find_split_cache,
 )
 from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, said_at
 from pipeline_lab.pipeline.changes import (
@@ -306,6 +307,14 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.SOME,
         find_cache,
+    ),
+    Rewrite(
+        "split-cache",
+        "Cache before a function's random draws",
+        "Later epochs skip what the function does before it draws.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_split_cache,
     ),
     Rewrite(
         "disk-cache",

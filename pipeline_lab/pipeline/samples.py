@@ -95,6 +95,7 @@ class SampleRequest:
         others: Places; also read the other datasets that the script has made until then, that no other one takes, and whose
             calls stand there.
         numbers: Of such datasets, to read them wherever their calls stand.
+        measures: Measure the stages as well, last, for that reads on where a shuffle draws.
     """
 
     target: str
@@ -112,6 +113,7 @@ class SampleRequest:
     numbers: Sequence[int] = ()
     python_waits: bool = False
     passes: int = PASSES
+    measures: bool = False
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:

@@ -18,6 +18,7 @@ import libcst as cst
 
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
     OF_ANY_ELEMENTS,
     Change,
     Edit,
@@ -29,12 +30,14 @@ from pipeline_lab.pipeline.changes import (
     Rename,
     SetArgument,
     SetTraining,
+    Split,
     Value,
     are_compatible,
     in_order,
     made_at_one_place,
     spread,
 )
+from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS
@@ -145,6 +148,7 @@ class _Writer:
         self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
         self._splices: dict[str, list[Splice]] = {}
         self._moves: list[_Move] = []
+        self._in_parts: set[cst.Call] = set()
 
     def write(self, changes: Iterable[Change]) -> dict[str, str]:
         """Return the files that change.
@@ -223,6 +227,8 @@ class _Writer:
                 self._move(number, before, then)
             case Insert(after, method, arguments):
                 self._insert(after, method, arguments)
+            case Split(number, parts, before_shuffle):
+                self._split(number, parts, before_shuffle)
             case SetTraining() | OneIterator():
                 for path, one in edit_training(self._recipe, self._use, self._source, self._texts, edit):
                     self._splice(self._source(path), one.start, one.end, one.text)
@@ -274,6 +280,39 @@ class _Writer:
             self._splice(source, line_end, line_end, source.newline + indent + text)
         else:
             self._splice(source, end, end, source.newline + indent + text)
+
+    def _split(self, number: int, parts: FunctionParts, before: int | None) -> None:
+        """End a function where its first part does, put the rest of it into another one, and map that as well."""
+        source, node, call = self._find(number)
+        if node in self._in_parts:
+            return  # another dataset that the same expression made
+        self._in_parts.add(node)
+        self._check_shared(call, "cache", {})
+        given = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
+        if given is None or not isinstance(given.value, cst.Name) or given.value.value != parts.name:
+            raise RefusedError(f"{call.place} names its function in another way than {parts.name}.")
+        if not source.has_lines(parts.first, parts.after):
+            raise RefusedError(f"{parts.name} is not defined in {source.name}, or has changed since it was run.")
+        start, end = source.start_of(parts.after + 1), source.start_of(parts.line)
+        self._splice(source, start, end, parts.between.encode())
+        others = [source.code(each.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for each in node.args[1:]]
+        if call.arguments.get("num_parallel_calls") is None:
+            others.append(f"num_parallel_calls={source.write_value('num_parallel_calls', AUTOTUNE, node)}")
+        at = node
+        if before is not None:
+            _, at, above = self._find(before)
+            if len(made_at_one_place(self._recipe, before)) != len(made_at_one_place(self._recipe, number)):
+                raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
+        self._splice(source, *source.span(given.value), parts.rest_name.encode())
+        self._prepend(source, at, f".map({', '.join([parts.name, *others])})".encode(), b".cache()")
+
+    def _prepend(self, source: ParsedSource, node: cst.Call, *calls: bytes) -> None:
+        """Write calls between a method's call and what it is called on, on lines of their own where it has one."""
+        dot, _ = source.core(node)
+        indent, is_first = source.start_of_line(dot)
+        own_line = is_first and not source.is_continued(dot)
+        text = (source.newline + indent).join(calls) + source.newline + indent if own_line else b"".join(calls)
+        self._splice(source, dot, dot, text)
 
     def _check_shared(self, call: DatasetCall, method: str, arguments: Mapping[str, Value]) -> None:
         """Refuse to insert where one expression made several calls that must not all get it."""

@@ -412,6 +412,13 @@ def test_workers_are_set_before_the_training_where_nobody_hands_them_on() -> Non
     assert "derives from Base" in refused(without_a_name, edit_, recipe=_images(without_a_name))
 
 
+def test_workers_are_refused_where_making_a_batch_changes_what_they_would_share() -> None:
+    text, edit_ = IMAGES.format(and_more="", given=""), SetTraining("workers", 4)
+    counting = text.replace("        return self.x", "        self.last = index\n        return self.x")
+    reason = "Images.__getitem__ changes self.last (train.py:7), which several threads would share."
+    assert refused(counting, edit_, recipe=_images(counting)) == reason
+
+
 def test_workers_of_a_librarys_class_are_set_before_the_training() -> None:
     text = "train = generator.flow_from_directory('data')\nmodel.fit(train, epochs=3)\n"
     edit_ = SetTraining("workers", 4)

@@ -8,6 +8,7 @@ from pipeline_lab.units import format_bytes
 
 MUCH_OF_MEMORY = 0.25
 """Share of the memory that a cache may take."""
+SIZE_UNKNOWN = "How much memory the cache takes is not known, because the length of the dataset is unknown."
 
 
 class NoRoom(Unavailable):

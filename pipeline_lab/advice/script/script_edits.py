@@ -20,6 +20,8 @@ from pipeline_lab.pipeline.changes import (
     Rename,
     SetArgument,
     SetTraining,
+    Split,
+    Value,
 )
 from pipeline_lab.stages.stage_values import TAKEN_NS
 
@@ -39,12 +41,14 @@ class Assumed:
     Attributes:
         other_cores: Cores that other programs will use.
         holds_lock: Python holds its lock while it computes, so that no two calls compute at once.
+        split: Part of a function's work that comes before its random draws.
         overhead: What a call of a function takes beside its work, which whole batches save; 1 for :data:`CALL_NS`.
     """
 
     other_cores: float
     holds_lock: bool = True
     overhead: float = 1.0
+    split: float = 0.5
 
 
 NOT_MEASURED = "What {what} would bring does not follow from what was measured; race it."
@@ -71,14 +75,14 @@ def apply_edit(run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining, ass
             return _cache(run, stages, call)
         case MoveBefore(call, before):
             return _move(run, stages, call, before, assumed)
+        case Split(call, _):
+            return _keep_part(run, stages, call, assumed)
         case InBatches(call, size):
             return _hand_over(run, stages, call, size, assumed)
         case Rename(call, _):
             return stages if _places(stages, call) else _not_run(run, call)
-        case SetTraining("workers", int(count)):
-            return _with_workers(stages, count)
-        case SetTraining(name, _):
-            return Unavailable(NOT_MEASURED.format(what=name))
+        case SetTraining(name, value):
+            return _with_workers(stages, name, value)
         case Remove(call):
             return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(call).words}"))
         case _:
@@ -176,6 +180,20 @@ def _cache(run: ScriptRun, stages: Stages, after: int, *, in_files: bool = False
     return tuple(changed)
 
 
+def _keep_part(run: ScriptRun, stages: Stages, call: int, assumed: Assumed) -> Stages | Unavailable:
+    """Skip all that is upstream of a function's draws, and what the function does before them."""
+    places = _places(stages, call)
+    if not places:
+        return _not_run(run, call)
+    changed = list(stages)
+    for place in places:
+        for index in _upstream(stages, place):
+            changed[index] = replace(changed[index], work_ns=0.0)
+        drawing = stages[place]
+        changed[place] = replace(drawing, work_ns=(1.0 - assumed.split) * drawing.work_ns + drawing.visits * TAKEN_NS)
+    return tuple(changed)
+
+
 def _upstream(stages: Stages, place: int) -> Iterator[int]:
     yield place
     for index, stage in enumerate(stages):
@@ -230,11 +248,11 @@ def _hand_over(run: ScriptRun, stages: Stages, call: int, size: int, assumed: As
     return tuple(changed)
 
 
-def _with_workers(stages: Stages, count: int) -> Stages | Unavailable:
+def _with_workers(stages: Stages, name: str, count: Value) -> Stages | Unavailable:
     """Let several threads or processes make the batches of a ``PyDataset``: Python's lock lets them wait, not compute, together."""
     makes = [index for index, stage in enumerate(stages) if stage.python_share and "Generator" in stage.name]
-    if not makes:
-        return Unavailable(NOT_MEASURED.format(what="workers"))
+    if not makes or name != "workers" or not isinstance(count, int):
+        return Unavailable(NOT_MEASURED.format(what=name))
     changed = list(stages)
     for index in makes:
         changed[index] = replace(stages[index], at_once=float(count), works_ahead=True)

@@ -3,7 +3,7 @@
 The step takes the longest of what happens side by side, as for options (:mod:`pipeline_lab.advice.what_if`): the step itself,
 each stage on the calls that run at once, each thread that runs serial stages one after another, Python, the pool, the cores.
 What the model does not explain of the script as it is is put on the term that binds. What nobody measured (whether a function
-releases Python's lock, how much of it whole batches save, what other programs will take) is assumed both ways, which gives the
+releases Python's lock, how much of it whole batches save or comes before its random draws, what other programs will take) is assumed both ways, which gives the
 prediction its range.
 """
 
@@ -248,9 +248,9 @@ def _predict(
 ) -> ScriptPrediction | Unavailable:
     here = Assumed(run.other_cores)
     views = (
-        replace(here, overhead=CAUTIOUS),
-        replace(here, holds_lock=False, overhead=HOPEFUL),
-        Assumed(0.0, holds_lock=False, overhead=HOPEFUL),
+        replace(here, overhead=CAUTIOUS, split=0.0),
+        replace(here, holds_lock=False, overhead=HOPEFUL, split=1.0),
+        Assumed(0.0, holds_lock=False, overhead=HOPEFUL, split=1.0),
         here,
     )
     outcomes = []

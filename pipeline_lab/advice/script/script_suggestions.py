@@ -46,11 +46,19 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
         "cache",
         "cache-before-shuffle",
         "cache-shuffled",
+        "split-cache",
         "disk-cache",
     ),
     InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
     InputCause.POOL_BOUND: ("pool", "batch-first"),
-    InputCause.CPU_BOUND: ("cache", "cache-before-shuffle", "cache-shuffled", "batch-first", "disk-cache"),
+    InputCause.CPU_BOUND: (
+        "cache",
+        "cache-before-shuffle",
+        "cache-shuffled",
+        "split-cache",
+        "batch-first",
+        "disk-cache",
+    ),
     InputCause.ORDERING: ("any-order",),
     InputCause.PYTHON_BOUND: ("workers", "generator-batches", "batch-first", "parallel-map", "cache-python"),
     InputCause.PYTHON_WAITS: ("parallel-python", "workers"),
@@ -62,6 +70,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
         "cache",
         "cache-before-shuffle",
         "cache-shuffled",
+        "split-cache",
         "cache-python",
         "disk-cache",
     ),
@@ -69,7 +78,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
 """The rewrites that fix a cause, the best first; where none applies, the cause's own words stand alone."""
 
 
-IN_MEMORY = frozenset({"cache", "cache-before-shuffle", "cache-shuffled", "cache-python"})
+IN_MEMORY = frozenset({"cache", "cache-before-shuffle", "cache-shuffled", "split-cache", "cache-python"})
 """Caches beside which one in files is another way to the same gain, which comes last."""
 COUNTED: dict[InputCause | None, tuple[str, ...]] = {
     InputCause.PYTHON_WAITS: ("parallel-python",),

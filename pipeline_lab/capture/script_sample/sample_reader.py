@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Draws, Sample, SampleRequest, StageSize
+from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Sample, SampleRequest, StageSize
 
 if TYPE_CHECKING:
     from pipeline_lab.worker.recipe.notes import UseKey
@@ -102,11 +102,8 @@ class SampleReader:
         states = RandomStates(self._request)
         read = read_sample(dataset, self._request, self._begin_pass, states.leave_off)
         found = _with_others(read, dataset, self._request, self._begun, states)
-        is_plain = self._request.is_seeded and not self._request.texts
-        is_plain = is_plain and self._request.draws == Draws.AS_THEY_COME.value
-        # Last, for it reads on where a shuffle draws; nobody asks for the stages of other samples.
         found = replace(found, steps_at_once=_steps_at_once())
-        return replace(found, stages=tuple(_stages(dataset))) if is_plain else found
+        return replace(found, stages=tuple(_stages(dataset))) if self._request.measures else found
 
 
 def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.samples import (
     PASSES,
@@ -28,6 +29,7 @@ from pipeline_lab.pipeline.samples import (
     repeats_what_was_new,
 )
 from pipeline_lab.runs.launch.runtime import KERAS_2, child_environment, die_with_parent, module_command
+from pipeline_lab.runs.machine.limits import usable_memory_bytes
 
 _ONCE = {
     Draws.IN_ORDER: "random numbers are drawn in the order of the examples",
@@ -142,6 +144,7 @@ class Prover:
         python_waits: bool = False,
         epochs: Epochs = Epochs.APART,
         keeps: bool = False,
+        measures: bool = False,
         touches: Sequence[str] = (),
         others: Sequence[str] = (),
         line: int | None = None,
@@ -155,6 +158,7 @@ class Prover:
             epochs: How the changed dataset hands them on.
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
+            measures: How much it keeps is not known before: it has to fit into memory.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
             others: Places of the last calls of such datasets, as far as they are known.
             line: Where the dataset is read in these texts, if not at the line of before.
@@ -174,9 +178,12 @@ class Prover:
             after, values = self._sample(
                 texts, draws, True, numbers, python_waits=python_waits, joined=epochs is not Epochs.APART, line=line
             )
-            fresh = self._sample(texts, Draws.AS_THEY_COME, False, numbers, line=line)[0] if keeps else None
+            anew = Draws.AS_THEY_COME
+            fresh = self._sample(texts, anew, False, numbers, line=line, measures=measures)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
+        if measures and fresh is not None and (reason := _without_room(fresh)):
+            return Proof(ProofOutcome.FAILED, reason)
         if draws is Draws.BY_ELEMENT and epochs is Epochs.JOINED:
             epochs = Epochs.REDRAWN  # passes draw by their numbers
         if epochs is Epochs.APART:
@@ -207,6 +214,7 @@ class Prover:
         python_waits: bool = False,
         joined: bool = False,
         line: int | None = None,
+        measures: bool = False,
     ) -> tuple[Sample, Path]:
         self._number += 1
         values = self._folder / f"{self._number}.npz"
@@ -227,6 +235,7 @@ class Prover:
             numbers,
             python_waits,
             1 if joined else PASSES,
+            measures or (draws is Draws.AS_THEY_COME and is_seeded and not texts),
         )
         answer = self._ask(asdict(request))
         if "error" in answer:
@@ -261,6 +270,15 @@ class Prover:
                 env=child_environment() | {"PYTHONHASHSEED": "0"} | (KERAS_2 if self._script.is_of_keras_2 else {}),
                 preexec_fn=die_with_parent(),
             )
+
+
+def _without_room(after: Sample) -> str:
+    """Return why the caches of a changed script do not fit into memory; empty where they do."""
+    sizes = [stage.epoch_bytes for stage in after.stages if stage.method == "cache"]
+    if any(size is None for size in sizes):
+        return SIZE_UNKNOWN
+    full = find_no_room(sum(size or 0.0 for size in sizes), usable_memory_bytes())
+    return "" if full is None else full.reason
 
 
 def _repeats(before: Sample, after: Sample) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.pipeline.chain import OF_PYTHON, is_random
-from pipeline_lab.pipeline.changes import Change, Effect, SetArgument, SetTraining, calls_of, made_at_one_place
+from pipeline_lab.pipeline.changes import Change, Effect, SetArgument, SetTraining, Split, calls_of, made_at_one_place
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Draws, Epochs, Proof, ProofOutcome
@@ -103,6 +103,7 @@ class Proving:
                 python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
                 epochs=epochs_after(self.recipe, self.use, changes),
                 keeps=any(map(keeps, changes)),
+                measures=any(isinstance(edit, Split) for change in changes for edit in change.edits),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),
                 line=None if read_at is None else edited.line_of(read_at.file, read_at.line),

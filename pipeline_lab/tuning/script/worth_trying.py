@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from pipeline_lab.advice.script.cache_room import find_no_room, kept_after
+from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room, kept_after
 from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
@@ -77,7 +77,7 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     place = next((index for index, call in enumerate(chain) if call.number == kept), len(before.stages))
     size = before.stages[place].epoch_bytes if place < len(before.stages) else None
     if size is None:
-        return "How much memory the cache takes is not known, because the length of the dataset is unknown."
+        return SIZE_UNKNOWN
     full = find_no_room(size, usable_memory_bytes())
     return "" if full is None else f"{full.reason} --change snapshot keeps the elements in files instead."
 

@@ -1,6 +1,8 @@
 """Makes a dataset of the script again as an arm of a race: with the edits of a change, files of its own, and steady buffers."""
 
+import inspect
 import itertools
+import linecache
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,9 +21,11 @@ from pipeline_lab.pipeline.changes import (
     Remove,
     Rename,
     SetArgument,
+    Split,
     TrainingEdit,
     in_order,
 )
+from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
 from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, replay
@@ -106,7 +110,7 @@ def _as_in_a_race(edit: CallEdit, scratch: Path) -> CallEdit:
             return replace(edit, arguments={"buffer_size": PREFETCHED})
         case SetArgument(_, "buffer_size", value) if value == AUTOTUNE:
             return replace(edit, value=PREFETCHED)
-        case Insert() | SetArgument() | Remove() | Rename() | MoveBefore() | InBatches():
+        case Insert() | SetArgument() | Remove() | Rename() | MoveBefore() | InBatches() | Split():
             return edit
         case _:
             assert_never(edit)
@@ -120,6 +124,8 @@ class _CallEdits:
         arguments: Set.
         at_a_time: Elements that a generator hands over at a time.
         method: To call instead; None for its own.
+        parts: Of its function, between which what the first one makes is kept; None for the whole function.
+        is_kept_before: The first part is made elsewhere.
         stays: Whether it is made at its place.
         first: Calls that are made directly before it, with their arguments.
         then: Calls that are inserted after it.
@@ -128,8 +134,10 @@ class _CallEdits:
     arguments: dict[str, Any] = field(default_factory=dict)
     at_a_time: int = 1
     method: str | None = None
+    parts: FunctionParts | None = None
+    is_kept_before: bool = False
     stays: bool = True
-    first: list["_Moved"] = field(default_factory=list)
+    first: list["_Moved | _First"] = field(default_factory=list)
     then: list[Insert] = field(default_factory=list)
 
     def make(self, call: ReplayedCall) -> Any:
@@ -141,12 +149,24 @@ class _CallEdits:
         elif self.method is not None:
             (below,) = inputs
             made = getattr(below, self.method)(**{**call.arguments, **self.arguments})
+        elif self.parts is not None:
+            _, rest = make_parts(call.arguments["map_func"], self.parts)
+            if not self.is_kept_before:
+                inputs = (self.make_first(call, inputs),)
+            made = inputs[0].map(**{**call.arguments, **self.arguments, "map_func": rest})
         else:
             made = call.again(*inputs, **self.arguments, **self._in_batches(call))
             made = made.unbatch() if self.at_a_time > 1 else made
         for each in self.then:
             made = _called(made, each)
         return made
+
+    def make_first(self, call: ReplayedCall, inputs: tuple[Any, ...]) -> Any:
+        """Map the first part of a function, and keep what it makes."""
+        assert self.parts is not None
+        first, _ = make_parts(call.arguments["map_func"], self.parts)
+        at_once = {**call.arguments, **self.arguments}.get("num_parallel_calls") or AUTOTUNE
+        return call.again(*inputs, **{**self.arguments, "num_parallel_calls": at_once, "map_func": first}).cache()
 
     def _in_batches(self, call: ReplayedCall) -> dict[str, Any]:
         if self.at_a_time == 1:
@@ -173,6 +193,15 @@ def _by_the_batch(generator: Callable[..., Any], signature: Any, size: int) -> C
     return batches
 
 
+def make_parts(function: Callable[..., Any], parts: FunctionParts) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the two functions that a function of the user's is split into; AutoGraph finds their source."""
+    text, file = f"{parts.first}\n\n{parts.rest}", f"<{parts.name} in parts>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    exec(compile(text, file, "exec"), scope)  # noqa: S102 - the user's own function, in two
+    return scope[parts.name], scope[parts.rest_name]
+
+
 def _called(dataset: Any, inserted: Insert) -> Any:
     if inserted.method != "with_options":
         return getattr(dataset, inserted.method)(**inserted.arguments)
@@ -194,6 +223,18 @@ class _Moved:
         return getattr(made, self.then)() if self.then else made
 
 
+@dataclass(frozen=True)
+class _First:
+    """The first part of a map's function, which is made before a shuffle."""
+
+    note: Note
+    made_by: Any
+    edits: _CallEdits
+
+    def make(self, inputs: tuple[Any, ...]) -> Any:
+        return self.edits.make_first(ReplayedCall(self.note, self.made_by, inputs), inputs)
+
+
 class _Plan:
     def __init__(self, dataset: Any, notes: Mapping[int, Note]) -> None:
         self._dataset, self._notes = dataset, notes
@@ -212,6 +253,11 @@ class _Plan:
                 mine.method = edit.method
             case InBatches():
                 mine.at_a_time = edit.size
+            case Split():
+                mine.parts, mine.is_kept_before = edit.parts, edit.before is not None
+                if edit.before is not None:
+                    note = self._notes[edit.call]
+                    self.edits[edit.before].first.append(_First(note, _made_by(self._dataset, note), mine))
             case MoveBefore():
                 mine.stays = False
                 note = self._notes[edit.call]

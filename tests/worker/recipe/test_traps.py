@@ -36,6 +36,8 @@ def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
         folder = RunFolder(tmp_path)
         recipe = json.loads(ask_tensorflow("tests.worker.recipe.trap_tasks:recipe_of_script", path=str(path)))
         folder.recipe.write_text(json.dumps({**recipe, "files": {str(path): "0-train.py"}}))
+        folder.sources.mkdir(exist_ok=True)
+        (folder.sources / "0-train.py").write_text(path.read_text())
         return find_fix(folder, Script(str(path)), Wishes(changes, may_reorder), Unavailable("Not analyzed."))
 
     return find
@@ -64,6 +66,33 @@ def test_a_random_crop_is_never_cached_unasked_and_the_proof_tells_what_a_cache_
     assert (
         asked.proof.sentence == "Pass 2 repeats the elements of the first one, where the script as it is gives others."
     )
+
+
+def test_what_a_function_does_before_it_draws_is_cached_and_the_crop_stays_another_one(fix: FixScript) -> None:
+    found = fix("read-and-crop")
+    assert proposed(found) == ["prefetch", "split-cache", "parallel-map"], left(found)
+    assert found.proof is not None
+    assert found.proof.outcome is ProofOutcome.REDRAWN
+    diff = found.diff()
+    assert "+    return number, row\n+\n+\n+def load_drawn(number, row):\n     start = tf.random.uniform" in diff
+    parallel = "num_parallel_calls=tf.data.AUTOTUNE"
+    assert f"+ds = ds.map(load, {parallel}).cache().shuffle(64).map(load_drawn, {parallel})" in diff
+
+
+def test_a_race_splits_a_function_as_the_source_would(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPTS["read-and-crop"])
+    as_it_is, changed = ask_tensorflow(
+        "tests.worker.recipe.trap_tasks:elements_as_raced", path=str(path), change="split-cache"
+    )
+    for arm in (as_it_is, changed):
+        numbers = [number for batch, _ in arm for number in json.loads(batch)]
+        rows = [row for _, batch in arm for row in json.loads(batch)]
+        assert sorted(numbers) == list(range(64))
+        assert numbers != sorted(numbers), "in the order of the shuffle"
+        starts = {row[0] - number**2 for number, row in zip(numbers, rows, strict=True)}
+        assert starts <= set(range(6))
+        assert len(starts) > 1, "each draws for itself"
 
 
 def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_allowed(fix: FixScript) -> None:

@@ -13,6 +13,19 @@ ds = ds.map(crop)
 ds = ds.batch(8)
 """ + LOOP  # fmt: skip
 
+READ_AND_CROP = HEAD + """
+def load(number):
+    row = tf.repeat(tf.math.square(number), 20) + tf.range(20, dtype=tf.int64)
+    start = tf.random.uniform([], 0, 10, tf.int32)
+    if start > 5:
+        start -= 5
+    return number, row[start : start + 4]
+
+
+ds = tf.data.Dataset.range(64)
+ds = ds.shuffle(64).map(load).batch(8)
+""" + LOOP  # fmt: skip
+
 SHUFFLED_BATCHES = HEAD + """
 ds = tf.data.Dataset.range(64).batch(8).shuffle(4, seed=3)
 """ + LOOP  # fmt: skip
@@ -314,6 +327,7 @@ SCRIPTS = {
     "helper": HELPER,
     "files": FILES,
     "crop": CROP,
+    "read-and-crop": READ_AND_CROP,
     "shuffled-batches": SHUFFLED_BATCHES,
     "stateful-filter": STATEFUL_FILTER,
     "generator": GENERATOR,
