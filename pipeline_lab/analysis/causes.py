@@ -45,7 +45,7 @@ _LESS_BETWEEN_STEPS = Recommendation(
     "every few steps only.",
 )
 LESS_BETWEEN_EPOCHS = Recommendation(
-    "If callbacks predict, draw or save at the end of each epoch, let them do so every few epochs only.",
+    "If callbacks or your own loop predict, draw or save at the end of each epoch, do so every few epochs only.",
     "The device has nothing to do meanwhile.",
 )
 """Where what lies between epochs holds the job back."""

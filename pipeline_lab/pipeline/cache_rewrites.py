@@ -1,11 +1,14 @@
 """The rewrites that keep elements for later epochs: where a cache, or files, may follow a script's calls."""
 
 import itertools
+import re
 from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
 
 from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
 from pipeline_lab.pipeline.changes import Insert, MoveBefore, Split, Value
-from pipeline_lab.pipeline.function_parts import split_function
+from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.recipe import DatasetCall
 
 SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
@@ -156,17 +159,25 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         if not _is_pure_before(chain, shuffled or call):
             continue
         given = call.arguments.get("map_func")
-        if not isinstance(given, dict) or "file" not in given or (text := chain.recipe.text(given["file"])) is None:
-            continue
-        parts = split_function(text, given["function"], given["line"])
+        parts = None if not isinstance(given, dict) else _parts_of(chain, given)
         if parts is not None:
             yield RewritePlace(
                 call,
                 (Split(call.number, parts, None if shuffled is None else shuffled.number),),
-                f"Cache in memory{'' if shuffled is None else ', before the shuffle,'} what {parts.name} makes before it draws at random, "
-                f"and map the rest of it, in {said_at(call)}.",
+                f"Split {parts.name} of {said_at(call)} before its random draws, and cache what the first part makes in memory"
+                f"{'' if shuffled is None else ', before the shuffle'}.",
                 ("All of that stays in memory from the first epoch on; only later epochs get faster.",),
             )
+
+
+def _parts_of(chain: Chain, given: dict[str, Any]) -> FunctionParts | None:
+    """Return the parts of a function; None where it has none, or another file of the user's may use it as it is."""
+    recipe, file, name = chain.recipe, given.get("file", ""), given["function"].rpartition(".")[2]
+    text, module = recipe.text(file), PurePath(file).stem
+    others = [recipe.text(other) or "" for other in recipe.files if other != file]
+    if text is None or any(all(re.search(rf"\b{each}\b", other) for each in (module, name)) for other in others):
+        return None
+    return split_function(text, name, given["line"])
 
 
 def _is_pure_before(chain: Chain, call: DatasetCall) -> bool:

@@ -88,7 +88,11 @@ def _of_training(edit: TrainingEdit) -> str:
 
 def _renamed(call: str, edit: Rename | InBatches | Split) -> str:
     if isinstance(edit, Split):
-        return f"{call}.cache(){call.replace(edit.parts.name, edit.parts.rest_name, 1)}"
+        parts = edit.parts
+        kept, rest = (
+            re.sub(rf"(?<=\(){parts.name}\b", name, call, count=1) for name in (parts.kept_name, parts.rest_name)
+        )
+        return f"{kept}.cache(){rest}"
     if isinstance(edit, Rename):
         return re.sub(r"\w+(?=\()", edit.method, call, count=1)
     return re.sub(r"[\w.]*from_generator(?=\()", IN_BATCHES, call, count=1)

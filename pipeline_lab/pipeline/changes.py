@@ -233,7 +233,8 @@ def are_compatible(changes: Iterable[Change]) -> bool:
     """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, one cache is enough."""
     edits = [edit for change in changes for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
-    moved = [number for edit in edits if isinstance(edit, (MoveBefore, Remove, Rename)) for number in calls_of([edit])]
+    moving = (MoveBefore, Remove, Rename, Split)
+    moved = [number for edit in edits if isinstance(edit, moving) for number in calls_of([edit])]
     torn = {edit.before for edit in edits if isinstance(edit, MoveBefore)}
     torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
     is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
@@ -281,8 +282,11 @@ def spread(recipe: Recipe, change: Change) -> Change:
     edits: list[Edit] = []
     for edit in change.edits:
         if isinstance(edit, Split) and edit.before is not None:
+            method = recipe.call(edit.before).method
             edits += [
-                replace(edit, call=call.number, before=call.inputs[0]) for call in made_at_one_place(recipe, edit.call)
+                replace(edit, call=call.number, before=call.inputs[0])
+                for call in made_at_one_place(recipe, edit.call)
+                if recipe.call(call.inputs[0]).method == method
             ]
         elif isinstance(edit, (SetArgument, Remove, Rename, InBatches, Split)):
             edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]

@@ -1,24 +1,25 @@
 """The parts of a function of the user's: what it does before it draws at random, which is the same each time, and the rest.
 
 Only what is known to give the same each time counts as such: TensorFlow's own operations, and functions of the same file that call
-nothing else. The first statement that does something else begins the rest.
+nothing else. The first statement that does anything else begins the rest.
 """
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from textwrap import dedent
 
-DRAWN = "{name}_drawn"
-"""Name of the rest."""
-_OTHER_EACH_TIME = re.compile(
-    r"random|shuffle|dropout|distort|sampler|multinomial|categorical|normal$|py_func|numpy_function|print|timestamp|variable|assign"
-    r"|keras|data$|summary|queue|eager",
+KEPT, DRAWN = "{name}_kept", "{name}_drawn"
+"""Names of the two parts; nothing has the function's own name any more, so that what else uses it fails at once."""
+_MAY_DIFFER = re.compile(
+    r"random|stateful|shuffle|dropout|distort|sampler|multinomial|categorical|normal|fractional|py_func|numpy_function|print|timestamp"
+    r"|variable|assign|keras|data$|summary|queue|eager|raw_ops"
+    r"|map_fn|vectorized_map|cond$|case$|while_loop|scan|fold|map_structure|function$|autograph|gradient",
     re.IGNORECASE,
 )
-"""Parts of names in TensorFlow that draw, keep a state, run Python or do what nobody knows."""
+"""Parts of names in TensorFlow that draw, keep a state, run Python, or call a function that they are given."""
 _OF_TENSORS = frozenset({"set_shape"})
 """Methods of tensors that a statement may call."""
 
@@ -28,14 +29,17 @@ class FunctionParts:
     """A function in two.
 
     Attributes:
-        name, rest_name: Of the function, which keeps its first part, and of a new one.
-        after, line: Last line of the first part, and first line of the rest, from 1.
-        between: What comes in the place of the lines between them.
-        first, rest: Both as Python.
+        name, kept_name, rest_name: Of the function, and of its parts.
+        head: Line that has the function's name, from 1.
+        after, line: Last line of the first part, and first line of the rest.
+        between: What comes in the place of the blank lines between them.
+        first, rest: Both as Python, indented as in the file.
     """
 
     name: str
+    kept_name: str
     rest_name: str
+    head: int
     after: int
     line: int
     between: str
@@ -55,27 +59,30 @@ def split_function(text: str, name: str, line: int) -> FunctionParts | None:
         None where nothing comes before that, what is handed over cannot be elements of a dataset, or the function is named elsewhere
         than in one call.
     """
+    text, name = re.sub(r"\r\n?", "\n", text), name.rpartition(".")[2]
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    name = name.rpartition(".")[2]
-    function = functions.get(name)
-    if function is None or function.lineno != line or not _is_plain(function) or _count(tree, name) != 1:
+    function, bound = functions.get(name), _bindings(tree)
+    if function is None or function.lineno != line or not _is_plain(function):
         return None
-    steady = _Steady(functions, frozenset(_names_of_tensorflow(tree)))
+    if bound[name] != 1 or sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) != 1:
+        return None
+    once = {each: node for each, node in functions.items() if bound[each] == 1}
+    steady = _Steady(once, frozenset(each for each in _names_of_tensorflow(tree) if bound[each] == 1))
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     cut = next((place for place, each in enumerate(body) if not steady.is_kept(each)), len(body))
     kept, rest = body[:cut], body[cut:]
     if not all(any(isinstance(node, ast.Call) for each in part for node in ast.walk(each)) for part in (kept, rest)):
         return None
     handed = _handed(function, kept, rest)
-    rest_name = DRAWN.format(name=name)
-    is_told_apart = all(each.lineno > (before.end_lineno or 0) for before, each in pairwise(body))
-    if not handed or not is_told_apart or re.search(rf"\b{rest_name}\b", text):
+    has_own_lines = all(each.lineno > (before.end_lineno or 0) for before, each in pairwise(body))
+    names = KEPT.format(name=name), DRAWN.format(name=name)
+    if not handed or not has_own_lines or any(re.search(rf"\b{each}\b", text) for each in names):
         return None
-    return _write(text.splitlines(keepends=True), function, kept[-1], rest[0], handed, rest_name)
+    return _write(text.split("\n"), function, kept[-1], rest[0], handed, names)
 
 
 def _is_plain(function: ast.FunctionDef) -> bool:
@@ -87,8 +94,19 @@ def _is_plain(function: ast.FunctionDef) -> bool:
     return is_called_plainly and is_own and is_only and not function.decorator_list
 
 
-def _count(tree: ast.Module, name: str) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+def _bindings(tree: ast.Module) -> Counter[str]:
+    """Count how often each name is given to something in a file, in whatever scope."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[node.name] += 1
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] += 1
+        elif isinstance(node, ast.arg):
+            found[node.arg] += 1
+        elif isinstance(node, ast.alias):
+            found[node.asname or node.name.partition(".")[0]] += 1
+    return found
 
 
 def _names_of_tensorflow(tree: ast.Module) -> Iterator[str]:
@@ -102,8 +120,8 @@ class _Steady:
     """Says what gives the same each time.
 
     Attributes:
-        functions: Of the file.
-        tensorflow: Names that TensorFlow has in it.
+        functions: Of the file, whose names stand for nothing else there.
+        tensorflow: Names that TensorFlow has in it, likewise.
     """
 
     functions: Mapping[str, ast.FunctionDef]
@@ -113,7 +131,7 @@ class _Steady:
         """Say whether a statement may belong to the first part."""
         if isinstance(statement, ast.Assign):
             targets = [each for target in statement.targets for each in _parts(target)]
-        elif isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+        elif isinstance(statement, ast.AugAssign) or (isinstance(statement, ast.AnnAssign) and statement.value):
             targets = [statement.target]
         elif isinstance(statement, ast.Expr):
             targets = []
@@ -122,12 +140,19 @@ class _Steady:
         return all(isinstance(each, ast.Name) for each in targets) and self._gives_the_same(statement, frozenset())
 
     def _gives_the_same(self, node: ast.AST, around: frozenset[str]) -> bool:
-        return all(self._is_known(each, around) for each in ast.walk(node) if isinstance(each, ast.Call))
+        others = (ast.NamedExpr, ast.Await)
+        calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
+        return not any(isinstance(each, others) for each in ast.walk(node)) and all(
+            self._is_known(each, around) for each in calls
+        )
 
     def _is_known(self, call: ast.Call, around: frozenset[str]) -> bool:
-        names = ast.unparse(call.func).split(".")
+        names = _dotted(call.func)
+        given = [*call.args, *(each.value for each in call.keywords)]
+        if not names or any(isinstance(each, ast.Name) and each.id in self.functions for each in given):
+            return False
         if names[0] in self.tensorflow and len(names) > 1:
-            return not any(_OTHER_EACH_TIME.search(each) for each in names[1:])
+            return not any(_MAY_DIFFER.search(each) for each in names[1:])
         if len(names) > 1:
             return names[-1] in _OF_TENSORS
         function = self.functions.get(names[0])
@@ -142,25 +167,32 @@ class _Steady:
         return not any(changes) and self._gives_the_same(function, around | {names[0]})
 
 
+def _dotted(node: ast.expr) -> list[str]:
+    """Return the names of ``a.b.c``; nothing of any other expression."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    return [node.id, *names] if isinstance(node, ast.Name) else []
+
+
 def _parts(target: ast.expr) -> list[ast.expr]:
     return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
 def _handed(function: ast.FunctionDef, kept: list[ast.stmt], rest: list[ast.stmt]) -> list[str]:
     """Return the names that the rest reads of what there is before it; none where one of them may be no tensor."""
-    bound: dict[str, ast.AST | None] = {each.arg: None for each in function.args.args}
+    made: dict[str, ast.expr | None] = {each.arg: None for each in function.args.args}
     for statement in kept:
-        for node in ast.walk(statement):
-            if (
-                isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Store)
-                and not isinstance(statement, ast.AugAssign)
-            ):
-                bound[node.id] = getattr(statement, "value", None)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+        for target in (each for one in targets for each in _parts(one)):
+            if isinstance(target, ast.Name):
+                made[target.id] = getattr(statement, "value", None)
     read = {node.id for each in rest for node in ast.walk(each) if isinstance(node, ast.Name)}
-    handed = [name for name in bound if name in read]
-    made = (bound[name] for name in handed)
-    return [] if any(value is not None and not _may_be_tensor(value) for value in made) else handed
+    handed = [name for name in made if name in read]
+    values = (made[name] for name in handed)
+    return [] if any(value is not None and not _may_be_tensor(value) for value in values) else handed
 
 
 def _may_be_tensor(value: ast.AST) -> bool:
@@ -174,25 +206,28 @@ def _may_be_tensor(value: ast.AST) -> bool:
 
 
 def _write(
-    lines: list[str], function: ast.FunctionDef, last: ast.stmt, first: ast.stmt, handed: list[str], rest_name: str
+    lines: list[str],
+    function: ast.FunctionDef,
+    last: ast.stmt,
+    first: ast.stmt,
+    handed: list[str],
+    names: tuple[str, str],
 ) -> FunctionParts:
-    assert last.end_lineno is not None
-    assert function.end_lineno is not None
-    line = first.lineno
-    while line - 2 >= last.end_lineno and lines[line - 2].lstrip().startswith("#"):
-        line -= 1  # a comment goes with what it is about
-    newline = "\r\n" if lines[0].endswith("\r\n") else "\n"
-    inner, outer = " " * first.col_offset, " " * function.col_offset
+    after, end = last.end_lineno or 0, function.end_lineno or 0
+    line = next(number for number in range(after + 1, end + 1) if lines[number - 1].strip())
+    inner = lines[first.lineno - 1][: first.col_offset]
+    outer = lines[function.lineno - 1][: function.col_offset]
     given = f"return {', '.join(handed)}" if len(handed) > 1 else f"return ({handed[0]},)"
-    head = f"{outer}def {rest_name}({', '.join(handed)}):{newline}"
-    end = f"{inner}{given}{newline}"
-    apart = newline * (1 if function.col_offset else 2)
+    ending = f"{inner}{given}\n"
+    head = f"{outer}def {names[1]}({', '.join(handed)}):\n"
+    kept = [lines[function.lineno - 1].replace(function.name, names[0], 1), *lines[function.lineno : after]]
     return FunctionParts(
         function.name,
-        rest_name,
-        last.end_lineno,
-        line,
-        f"{end}{apart}{head}",
-        dedent("".join(lines[function.lineno - 1 : last.end_lineno]) + end),
-        dedent(head + "".join(lines[line - 1 : function.end_lineno])),
+        *names,
+        head=function.lineno,
+        after=after,
+        line=line,
+        between=f"{ending}{chr(10) * (1 if outer else 2)}{head}",
+        first="".join(f"{each}\n" for each in kept) + ending,
+        rest=head + "".join(f"{each}\n" for each in lines[line - 1 : end]),
     )

@@ -118,11 +118,11 @@ class ParsedSource:
         """Return where a line begins, from 1."""
         return self._offset(line, 0)
 
-    def has_lines(self, text: str, last: int) -> bool:
-        """Say whether the file has the lines of a function but for its last one, as far as their code goes, and the last of them there."""
-        wanted = [line.strip() for line in text.splitlines()[:-1]]
-        lines = self.raw.decode().splitlines()[max(0, last - len(wanted)) : last]
-        return [line.strip() for line in lines] == wanted
+    def has_lines(self, text: str, first: int, name: str, instead: str) -> bool:
+        """Say whether the file has the lines of a text from a line on, but for the last one, and for a name in the first one."""
+        wanted = text.replace(name, instead, 1).split("\n")[:-2]
+        lines = re.split(r"\r\n|\r|\n", self.raw.decode())
+        return lines[first - 1 : first - 1 + len(wanted)] == wanted
 
     def statement_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """Return the simple statement around a node; None inside of a lambda or the head of a compound statement."""

@@ -179,7 +179,7 @@ class Recipe:
 
     def text(self, file: str) -> str | None:
         """Return one of the user's files as it was when the script ran; None where it is not at hand."""
-        path = Path(file) if self.copies is None else self.copies / self.files.get(file, "")
+        path = Path(file) if self.copies is None else self.copies / PurePath(self.files.get(file, "")).name
         try:
             return path.read_bytes().decode()
         except (OSError, ValueError):

@@ -129,11 +129,15 @@ class StageSize:
         method: The call.
         element_bytes: Of one, on average.
         elements: In an epoch.
+        stateful: As of a call of a recipe.
+        spec: Types and shapes of an element, as far as they are known before one is made.
     """
 
     method: str
     element_bytes: float | None
     elements: int | None
+    stateful: Sequence[str] = ()
+    spec: str = ""
 
     @property
     def epoch_bytes(self) -> float | None:

@@ -5,7 +5,6 @@ Where the source does not say what the recipe says, a change is refused with the
 file that changed since.
 """
 
-import ast
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,7 +173,7 @@ class _Writer:
         kept = [each for each in splices if not any(_is_inside(each, slot) for slot in moved)]
         text = splice(raw, [*kept, *moved], 0, len(raw) + 1).decode()
         try:
-            ast.parse(text)
+            compile(text, path, "exec", dont_inherit=True)
         except SyntaxError as error:
             raise RefusedError(f"{Path(path).name} would not be Python any more ({error.msg}).") from None
         return text
@@ -291,20 +290,27 @@ class _Writer:
         given = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
         if given is None or not isinstance(given.value, cst.Name) or given.value.value != parts.name:
             raise RefusedError(f"{call.place} names its function in another way than {parts.name}.")
-        if not source.has_lines(parts.first, parts.after):
+        if not source.has_lines(parts.first, parts.head, parts.kept_name, parts.name):
             raise RefusedError(f"{parts.name} is not defined in {source.name}, or has changed since it was run.")
-        start, end = source.start_of(parts.after + 1), source.start_of(parts.line)
-        self._splice(source, start, end, parts.between.encode())
-        others = [source.code(each.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for each in node.args[1:]]
-        if call.arguments.get("num_parallel_calls") is None:
-            others.append(f"num_parallel_calls={source.write_value('num_parallel_calls', AUTOTUNE, node)}")
+        if any(each.star for each in node.args):
+            raise RefusedError(f"What {call.place} is given is not clear, for it takes * or **.")
         at = node
         if before is not None:
-            _, at, above = self._find(before)
-            if len(made_at_one_place(self._recipe, before)) != len(made_at_one_place(self._recipe, number)):
+            (_, lower, _), (_, at, above) = self._links(number, before)
+            taken = {each.inputs for each in made_at_one_place(self._recipe, number)}
+            if taken != {(each.number,) for each in made_at_one_place(self._recipe, before)}:
                 raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
+            _check_adjacent(source, at, lower)
+        name = source.raw.index(parts.name.encode(), source.start_of(parts.head))
+        self._splice(source, name, name + len(parts.name.encode()), parts.kept_name.encode())
+        between = parts.between.encode().replace(b"\n", source.newline)
+        self._splice(source, source.start_of(parts.after + 1), source.start_of(parts.line), between)
+        others = [source.code(each.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for each in node.args[1:]]
+        by_place = sum(each.keyword is None for each in node.args)
+        if by_place < 2 and not any(each.keyword and each.keyword.value == "num_parallel_calls" for each in node.args):
+            others.append(f"num_parallel_calls={source.write_value('num_parallel_calls', AUTOTUNE, node)}")
         self._splice(source, *source.span(given.value), parts.rest_name.encode())
-        self._prepend(source, at, f".map({', '.join([parts.name, *others])})".encode(), b".cache()")
+        self._prepend(source, at, f".map({', '.join([parts.kept_name, *others])})".encode(), b".cache()")
 
     def _prepend(self, source: ParsedSource, node: cst.Call, *calls: bytes) -> None:
         """Write calls between a method's call and what it is called on, on lines of their own where it has one."""

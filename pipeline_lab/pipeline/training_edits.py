@@ -161,13 +161,13 @@ def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
 
 
 def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:
-    """Refuse threads where making a batch changes the dataset: which batch sees the change would be chance, and no proof can tell."""
-    owner, _, method = part.function.name.rpartition(".")
-    text = texts.get(part.function.file)
-    found = None if text is None else next(find_writes(text, owner.rpartition(".")[2], method), None)
+    """Refuse threads where making a batch changes the dataset: which batch sees the change would be up to chance, and no proof can tell."""
+    function = part.function
+    text, method = texts.get(function.file), function.name.rpartition(".")[2]
+    found = None if text is None else next(find_writes(text, method, function.line), None)
     if found is not None:
-        place = f"{PurePath(part.function.file).name}:{found.line}"
-        raise RefusedError(f"{part.function.name} changes {found.name} ({place}), which several threads would share.")
+        place = f"{PurePath(function.file).name}:{found.line}"
+        raise RefusedError(f"{function.name} changes {found.name} ({place}), which several threads would share.")
 
 
 def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart, fit: cst.Call) -> None:

@@ -175,7 +175,7 @@ def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
     job = replace(found.job_steps, count=100, total_ns=total_ns, wait_total_ns=0, break_total_ns=round(0.4 * total_ns))
     ended = replace(found, job_steps=job, iterator_ends=Unavailable("none"))
     first, second, *_ = advise(replace(ended, verdict=reach_verdict(ended))).verdict.suggestions
-    assert first.change.startswith("If callbacks predict, draw or save at the end of each epoch")
+    assert first.change.startswith("If callbacks or your own loop predict, draw or save at the end of each epoch")
     assert first.predicted_gain_percent == pytest.approx(40.0)
     assert second.change.startswith("Let one iterator serve all epochs")
     assert second.predicted_gain_percent == pytest.approx(10.0), "a quarter: callbacks, and what Keras does then, stay"

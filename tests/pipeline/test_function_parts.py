@@ -46,19 +46,20 @@ def test_the_rest_begins_with_the_first_statement_that_draws() -> None:
         "image = read(path)  # the file",
         "image = image / 255.0",
         "",
-        "# other each time",
+        "# differs each time",
+        "",
         "image = flip(image)",
         "return image, label",
     )
     assert parts is not None
     assert parts.first == (
-        'def load(path, label):\n    """Make an example."""\n    image = read(path)  # the file\n    image = image / 255.0\n    return label, image\n'
+        'def load_kept(path, label):\n    """Make an example."""\n    image = read(path)  # the file\n    image = image / 255.0\n    return label, image\n'
     )
     assert parts.rest == (
-        "def load_drawn(label, image):\n    # other each time\n    image = flip(image)\n    return image, label\n"
+        "def load_drawn(label, image):\n    # differs each time\n\n    image = flip(image)\n    return image, label\n"
     )
     assert parts.between == "    return label, image\n\n\ndef load_drawn(label, image):\n"
-    assert parts.line - parts.after == 2, "the blank line between them goes"
+    assert parts.line - parts.after == 2, "the blank line between them goes, comments stay"
 
 
 def test_a_single_tensor_is_handed_over_as_a_tuple_whatever_it_holds() -> None:
@@ -66,6 +67,18 @@ def test_a_single_tensor_is_handed_over_as_a_tuple_whatever_it_holds() -> None:
     assert parts is not None
     assert parts.first.endswith("    return (image,)\n")
     assert parts.rest.startswith("def load_drawn(image):\n")
+
+
+def test_decorators_and_names_of_comprehensions_stay_where_they_are() -> None:
+    parts = _split(
+        "image = tf.stack([read(part) for part in (path, path)])",
+        "@tf.function(jit_compile=True)",
+        "def crop(image):",
+        "    return tf.image.random_crop(image, (4, 4, 3))",
+        "return [crop(part) for part in image]",
+    )
+    assert parts is not None
+    assert parts.rest.startswith("def load_drawn(image):\n    @tf.function(jit_compile=True)\n    def crop")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +97,14 @@ def test_a_single_tensor_is_handed_over_as_a_tuple_whatever_it_holds() -> None:
         "size = len(path.shape)",
         "if label > 1: image = read(path)",
         "table[0] = image",
+        "image = tf.map_fn(flip, image)",
+        "image = tf.map_fn(lambda one: flip(one), image)",
+        "image = tf.function(flip)(image)",
+        "image = tf.stack(flip)",  # a function of the file, whatever takes it
+        "image = tf.raw_ops.StatefulStandardNormalV2(image)",
+        "image = tf.nn.fractional_max_pool(image, [1, 2, 2, 1])[0]",
+        "image = (other := read(path))",
+        "size: int",
         "image = tf.image.stateless_random_crop(image, (4, 4, 3), (1, 2))",
     ],
 )
@@ -105,6 +126,7 @@ def test_what_may_be_other_each_time_is_not_kept(draws: str) -> None:
         ("image = read(path)", "shape = image.shape", "return tf.image.random_crop(image, shape)"),
         ("image = read(path); image = flip(image)", "return image"),  # on one line
         ("image = read(path)", "load_drawn = flip(image)", "return load_drawn"),  # the name is taken
+        ("image = read(path)", "load_kept = flip(image)", "return load_kept"),
     ],
 )
 def test_functions_that_have_no_two_parts_stay_whole(lines: tuple[str, ...]) -> None:
@@ -120,6 +142,13 @@ def test_functions_that_have_no_two_parts_stay_whole(lines: tuple[str, ...]) -> 
         ("def load(path, label):", "def load(path, *label):"),
         ("    return flip(image)", "    global last\n    return flip(image)"),
         ("def load(path, label):", "def load(path, label:"),  # no Python
+        (
+            "def load(path, label):",
+            "def read(path):\n    return flip(path)\n\n\ndef load(path, label):",
+        ),  # which `read`?
+        ("files.map(load)", "files.map(load)\nread = flip"),
+        ("files.map(load)", "files.map(load)\ntf = fake"),
+        ("def load(path, label):", "def load(path, read):"),
     ],
 )
 def test_functions_that_are_more_than_one_calls_own_stay_whole(was: str, becomes: str) -> None:
@@ -130,6 +159,17 @@ def test_functions_that_are_more_than_one_calls_own_stay_whole(was: str, becomes
     assert split_function(changed, "load", line) is None
 
 
+def test_indents_stay_those_of_the_file_whatever_its_line_ends() -> None:
+    text = (
+        MODULE.format(body="    image = read(path)\n    return flip(image)\n")
+        .replace("    ", "\t")
+        .replace("\n", "\r\n")
+    )
+    parts = split_function(text, "load", 1 + text.splitlines().index("def load(path, label):"))
+    assert parts is not None
+    assert parts.between == "\treturn (image,)\n\n\ndef load_drawn(image):\n"
+
+
 def test_a_function_inside_of_another_keeps_its_place() -> None:
     text = (
         "import tensorflow as tf\n\n\ndef make(files):\n    def load(path):\n        image = tf.io.read_file(path)\n"
@@ -138,4 +178,4 @@ def test_a_function_inside_of_another_keeps_its_place() -> None:
     parts = split_function(text, "make.<locals>.load", 5)
     assert parts is not None
     assert parts.between == "        return (image,)\n\n    def load_drawn(image):\n"
-    assert parts.first == "def load(path):\n    image = tf.io.read_file(path)\n    return (image,)\n"
+    assert parts.first == "    def load_kept(path):\n        image = tf.io.read_file(path)\n        return (image,)\n"

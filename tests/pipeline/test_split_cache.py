@@ -24,7 +24,7 @@ def load(path, label):
 
 
 """
-SPLIT = HEAD.replace(
+SPLIT = HEAD.replace("def load(", "def load_kept(").replace(
     "    image = tf.image.random",
     "    return label, image\n\n\ndef load_drawn(label, image):\n    image = tf.image.random",
 )
@@ -57,23 +57,23 @@ def _found(recipe: Recipe) -> list[Change]:
     [
         (
             "ds = files.from_tensor_slices(x).map(load).batch(4)\n",
-            "ds = files.from_tensor_slices(x).map(load, num_parallel_calls=tf.data.AUTOTUNE).cache().map(load_drawn).batch(4)\n",
+            "ds = files.from_tensor_slices(x).map(load_kept, num_parallel_calls=tf.data.AUTOTUNE).cache().map(load_drawn).batch(4)\n",
         ),
         (
             "ds = files.from_tensor_slices(x)\nds = ds.shuffle(9)\nds = ds.map(load, 8, deterministic=False)\n",
-            "ds = files.from_tensor_slices(x)\nds = ds.map(load, 8, deterministic=False).cache().shuffle(9)\n"
+            "ds = files.from_tensor_slices(x)\nds = ds.map(load_kept, 8, deterministic=False).cache().shuffle(9)\n"
             "ds = ds.map(load_drawn, 8, deterministic=False)\n",
         ),
         (
             ON_LINES,
             ON_LINES.replace(
-                "    .shuffle", "    .map(load, num_parallel_calls=8)\n    .cache()\n    .shuffle"
+                "    .shuffle", "    .map(load_kept, num_parallel_calls=8)\n    .cache()\n    .shuffle"
             ).replace("(load, num_parallel_calls=8)  #", "(load_drawn, num_parallel_calls=8)  #"),
         ),
         (
             ON_LINES.replace("    .shuffle(90)\n", ""),
             ON_LINES.replace("    .shuffle(90)\n", "").replace(
-                "    .map(load, n", "    .map(load, num_parallel_calls=8)\n    .cache()\n    .map(load_drawn, n"
+                "    .map(load, n", "    .map(load_kept, num_parallel_calls=8)\n    .cache()\n    .map(load_drawn, n"
             ),
         ),
     ],
@@ -87,7 +87,7 @@ def test_what_comes_before_the_draws_is_kept_and_the_rest_is_mapped(tmp_path: Pa
     assert edited.texts[PATH] == f"{SPLIT}{becomes}{TAIL}"
     assert parse_change(recipe, change.request) == change
     before, after = before_after(recipe, change)
-    assert after == f"{before}.cache(){before.replace('load', 'load_drawn')}"
+    assert after == f"{before}.cache(){before}".replace("(load", "(load_kept", 1).replace("(load)", "(load_drawn)")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,15 @@ def test_a_function_whose_source_is_gone_stays_whole(tmp_path: Path) -> None:
     assert _found(recipe)
     (tmp_path / "0-train.py").unlink()
     assert _found(recipe) == []
+
+
+def test_a_function_that_another_file_may_use_stays_whole(tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, f"{HEAD}ds = tf.data.Dataset.from_tensor_slices(x).map(load)\n{TAIL}")
+    both = replace(recipe, files={**recipe.files, "/home/user/data.py": "1-data.py"})
+    (tmp_path / "1-data.py").write_text("from train import load\n")
+    assert _found(both) == []
+    (tmp_path / "1-data.py").write_text("import numpy as np\nnp.load('x')\n")
+    assert _found(both)
 
 
 def test_it_is_refused_where_the_file_says_something_else(tmp_path: Path) -> None:
@@ -145,6 +154,47 @@ def test_datasets_of_one_expression_are_split_once_and_those_that_shuffle_apart_
     unshuffled = replace(recipe, calls=(*recipe.calls, again[0], replace(again[2], inputs=(4,))))
     refused = edit_sources(unshuffled, [change], {PATH: text}).refused
     assert "are not used together everywhere" in refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("calls", "reason"),
+    [
+        ("ds = data.range(9).shuffle(9)\nval = ds.skip_some()\nds = ds.map(load)\n", "not written directly one after"),
+        ("ds = data.range(9).shuffle(9).map(load, **options)\n", "it takes * or **"),
+    ],
+)
+def test_it_is_refused_where_something_else_may_read_or_give(tmp_path: Path, calls: str, reason: str) -> None:
+    text = f"{HEAD}{calls}{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    assert reason in edit_sources(recipe, _found(recipe), {PATH: text}).refused[0].reason
+
+
+def test_a_shuffle_in_another_file_is_refused(tmp_path: Path) -> None:
+    text = f"{HEAD}ds = data.range(9).shuffle(9).map(load)\n{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    source, shuffled, mapped = recipe.calls
+    assert shuffled.place is not None
+    elsewhere = replace(shuffled, place=replace(shuffled.place, file="/home/user/data.py"))
+    apart = replace(recipe, calls=(source, elsewhere, mapped))
+    found = edit_sources(apart, _found(apart), {PATH: text, "/home/user/data.py": text})
+    assert found.refused[0].reason == "The calls stand in different files."
+
+
+def test_the_files_line_ends_stay(tmp_path: Path) -> None:
+    text = f"{HEAD}ds = tf.data.Dataset.from_tensor_slices(x).map(load)\n{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    of_windows = edit_sources(recipe, _found(recipe), {PATH: text.replace("\n", "\r\n")})
+    assert of_windows.texts[PATH].replace("\r\n", "").count("\n") == 0
+    assert of_windows.texts[PATH].count("def load_drawn") == 1
+
+
+def test_a_map_that_is_to_move_is_not_split(tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, f"{HEAD}ds = tf.data.Dataset.range(9).map(g).shuffle(9).map(load)\n{TAIL}")
+    first = replace(recipe.calls[1], stateful=(), arguments={})
+    found = find_changes(replace(recipe, calls=(recipe.calls[0], first, *recipe.calls[2:])))
+    both = [change for change in found if change.rewrite in ("shuffle-first", "split-cache")]
+    assert len(both) == 2
+    assert not are_compatible(both)
 
 
 def test_one_cache_is_enough(tmp_path: Path) -> None:

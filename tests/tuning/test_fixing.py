@@ -15,7 +15,7 @@ from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
-from pipeline_lab.tuning.script import fixing, worth_trying
+from pipeline_lab.tuning.script import fixing, proof, worth_trying
 from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, may_be_held_up
 from pipeline_lab.tuning.script.proving import LeftAlone, is_good, places_of, watched_places
 from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
@@ -76,6 +76,27 @@ def test_a_cache_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None
     assert reason(StageSize("map", 100.0, 10)) == ""
     assert "would take 1.01 kB" in reason(StageSize("map", 101.0, 10))
     assert "not known" in reason(StageSize("map", 100.0, None))
+
+
+def test_what_a_part_of_a_function_keeps_has_to_fit_and_neither_draws_nor_changes_what_comes_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(proof, "usable_memory_bytes", lambda: 4_000)
+
+    def reason(cached: StageSize, below: StageSize | None = None, spec: str = "int64") -> str:
+        drawn = StageSize("map", 8.0, 10, ("RandomUniformInt",), spec)
+        stages = (drawn, cached, below or StageSize("map", 8.0, 10), StageSize("range", 8.0, 10))
+        before = Sample((), (), (), 0, (replace(drawn, spec="int64"),))
+        return proof._why_not_kept(before, Sample((), (), (), 0, stages))
+
+    assert reason(StageSize("cache", 100.0, 10)) == ""
+    assert "would take 1.01 kB" in reason(StageSize("cache", 101.0, 10))
+    assert "not known" in reason(StageSize("cache", 100.0, None))
+    drawing = StageSize("map", 8.0, 10, ("RandomUniform",))
+    assert (
+        reason(StageSize("cache", 1.0, 10), drawing) == "A cache would keep what map draws or counts (RandomUniform)."
+    )
+    assert reason(StageSize("cache", 1.0, 10), spec="float32") == "Its elements would be float32, not int64."
 
 
 def test_a_cache_that_is_too_large_stands_where_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:

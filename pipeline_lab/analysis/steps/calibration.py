@@ -47,6 +47,7 @@ class Calibration:
             that is not known.
         busy_ns: What a step took in training once its batch was there, the median of unprofiled ones; None where that is not known, or
             the compute-only step leaves out what a script does around its functions.
+        is_of_end: It was timed once the steps were over, so that the pipeline alone is that of the last epoch.
         mean_step_ns: The mean step with input, unprofiled, where the compute-only step is the mean of set times; else None.
     """
 
@@ -57,6 +58,7 @@ class Calibration:
     pipeline_only_cpu_ns: float | None = None
     page_cache: str | None = None
     busy_ns: float | None = None
+    is_of_end: bool = False
     mean_step_ns: float | None = None
 
     @property
@@ -103,6 +105,7 @@ def read_calibration(
         pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
         page_cache=found[-1].page_cache,
         busy_ns=_busy_ns(rows, plain & tables.valid(steps, "wait_ns")) if found[-1].of_calls else None,
+        is_of_end=found[-1].time_ns >= int(tables.ints(steps, "end_ns").max()),
         mean_step_ns=float(rows.step_ns[plain].mean()) if is_set and times_vary else None,
     )
 
@@ -125,12 +128,14 @@ def _busy_ns(rows: StepRows, which: NDArray[np.bool_]) -> float | None:
 def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:
     """Take out the pipeline alone where it has changed since: it was timed from its beginning, as the first epoch runs.
 
-    It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was.
+    It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was. What was timed
+    after the last epoch, in whole passes, has not, but for steps that are faster on average.
     """
     alone_ns = calibration.pipeline_only_ns
     waits = first.wait_percent, later.wait_percent
     waits_alike = waits[0] is not None and waits[1] is not None and abs(waits[0] - waits[1]) < MODERATE_PERCENT
-    if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
+    steps_ns = later.mean_ns if calibration.is_of_end else calibration.step_ns
+    if alone_ns is None or ((waits_alike or calibration.is_of_end) and alone_ns <= steps_ns):
         return calibration
     return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
 

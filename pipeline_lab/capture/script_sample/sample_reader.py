@@ -359,7 +359,7 @@ def _stages(dataset: Any) -> Iterator[StageSize]:
         note = vars(dataset).get(NOTE)
         if note is not None and id(note) not in seen:
             seen.add(id(note))
-            yield StageSize(note.method, *_size(dataset))
+            yield StageSize(note.method, *_size(dataset), note.stateful, str(dataset.element_spec))
         inputs = dataset._inputs()
         if len(inputs) != 1:
             return

@@ -76,7 +76,7 @@ def fix(
     if as_json:
         print_json(found.to_json())
     else:
-        _print(found)
+        _print(found, said="" if found_before is not None else found.sentence)
     if apply:
         _write(found)
     if not as_json:
@@ -90,7 +90,8 @@ def _check_end(found: "ScriptTuning") -> None:
         raise RunFailedError(f"The search {found.id} {found.state.label}: {found.record.status.reason}")
 
 
-def _print(found: "ScriptTuning") -> None:
+def _print(found: "ScriptTuning", said: str) -> None:
+    """Print what is proposed; what the search has said already while it ran is not said again."""
     fix = found.fix
     if fix is None:
         return
@@ -102,8 +103,8 @@ def _print(found: "ScriptTuning") -> None:
     if fix.changes:
         say("[bold]Proof:[/] {}", fix.proof)
         say("[bold]Gain:[/] {}", fix.gain)
-    if fix.note:
-        say("[bold]{}[/]", fix.note)
+    if note := fix.note.removesuffix(said).strip():
+        say("[bold]{}[/]", note)
     if fix.left:
         say("Left alone:")
     for left in fix.left:

@@ -1,5 +1,6 @@
 """The proof that a changed script gives its model the same examples: both are run up to the training, and read there."""
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -158,7 +159,7 @@ class Prover:
             epochs: How the changed dataset hands them on.
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
-            measures: How much it keeps is not known before: it has to fit into memory.
+            measures: What it keeps is not known before: it must fit into memory, and neither draw nor count.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
             others: Places of the last calls of such datasets, as far as they are known.
             line: Where the dataset is read in these texts, if not at the line of before.
@@ -178,11 +179,11 @@ class Prover:
             after, values = self._sample(
                 texts, draws, True, numbers, python_waits=python_waits, joined=epochs is not Epochs.APART, line=line
             )
-            anew = Draws.AS_THEY_COME
-            fresh = self._sample(texts, anew, False, numbers, line=line, measures=measures)[0] if keeps else None
+            plain = Draws.AS_THEY_COME
+            fresh = self._sample(texts, plain, False, numbers, line=line, measures=measures)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
-        if measures and fresh is not None and (reason := _without_room(fresh)):
+        if measures and fresh is not None and (reason := _why_not_kept(self.before(), fresh)):
             return Proof(ProofOutcome.FAILED, reason)
         if draws is Draws.BY_ELEMENT and epochs is Epochs.JOINED:
             epochs = Epochs.REDRAWN  # passes draw by their numbers
@@ -272,13 +273,19 @@ class Prover:
             )
 
 
-def _without_room(after: Sample) -> str:
-    """Return why the caches of a changed script do not fit into memory; empty where they do."""
+def _why_not_kept(before: Sample, after: Sample) -> str:
+    """Return what speaks against the caches of a changed script: their size, what they hold, what they hand on; empty where nothing does."""
     sizes = [stage.epoch_bytes for stage in after.stages if stage.method == "cache"]
     if any(size is None for size in sizes):
         return SIZE_UNKNOWN
     full = find_no_room(sum(size or 0.0 for size in sizes), usable_memory_bytes())
-    return "" if full is None else full.reason
+    if full is not None:
+        return full.reason
+    held = itertools.dropwhile(lambda stage: stage.method != "cache", after.stages)
+    if kept := next((stage for stage in held if stage.stateful), None):
+        return f"A cache would keep what {kept.method} draws or counts ({kept.stateful[0]})."
+    specs = [sample.stages[0].spec for sample in (before, after) if sample.stages]
+    return "" if len(set(specs)) == 1 else f"Its elements would be {specs[-1]}, not {specs[0]}." if specs else ""
 
 
 def _repeats(before: Sample, after: Sample) -> bool:

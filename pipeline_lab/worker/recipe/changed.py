@@ -165,8 +165,8 @@ class _CallEdits:
         """Map the first part of a function, and keep what it makes."""
         assert self.parts is not None
         first, _ = make_parts(call.arguments["map_func"], self.parts)
-        at_once = {**call.arguments, **self.arguments}.get("num_parallel_calls") or AUTOTUNE
-        return call.again(*inputs, **{**self.arguments, "num_parallel_calls": at_once, "map_func": first}).cache()
+        at_once = call.arguments.get("num_parallel_calls") or AUTOTUNE
+        return call.again(*inputs, map_func=first, num_parallel_calls=at_once).cache()
 
     def _in_batches(self, call: ReplayedCall) -> dict[str, Any]:
         if self.at_a_time == 1:
@@ -195,11 +195,12 @@ def _by_the_batch(generator: Callable[..., Any], signature: Any, size: int) -> C
 
 def make_parts(function: Callable[..., Any], parts: FunctionParts) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the two functions that a function of the user's is split into; AutoGraph finds their source."""
-    text, file = f"{parts.first}\n\n{parts.rest}", f"<{parts.name} in parts>"
+    file, is_inner = f"<{parts.name} in parts>", parts.first[:1].isspace()
+    text = "\n\n".join(["if True:"] * is_inner + [parts.first, parts.rest])
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     exec(compile(text, file, "exec"), scope)  # noqa: S102 - the user's own function, in two
-    return scope[parts.name], scope[parts.rest_name]
+    return scope[parts.kept_name], scope[parts.rest_name]
 
 
 def _called(dataset: Any, inserted: Insert) -> Any:

@@ -23,7 +23,9 @@ from pipeline_lab.pipeline.changes import (
     OneIterator,
     SetArgument,
     SetTraining,
+    Split,
 )
+from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, UserFunction
 from tests.support.scripts import DECODE, recipe, script, stages
 
@@ -147,6 +149,14 @@ def test_a_prefetch_brings_what_the_pipelines_own_time_leaves_not_all_of_the_wai
 def test_a_cache_skips_what_is_before_it():
     found = predicted(script(), Insert(2, "cache"))
     assert found.gain_percent == 75.0
+
+
+def test_a_function_in_two_parts_keeps_what_comes_before_its_draws_half_of_it_as_far_as_anybody_knows():
+    parts = FunctionParts("load", "load_kept", "load_drawn", 1, 2, 3, "", "", "")
+    found = predicted(script(), Split(2, parts))  # 10 of 20 ms of map stay, the step takes 5
+    assert found.gain_percent == pytest.approx(50.0, abs=0.5)
+    assert found.low_percent < 2.0
+    assert found.high_percent > 74.0
 
 
 @pytest.mark.parametrize(

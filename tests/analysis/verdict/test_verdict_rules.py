@@ -220,7 +220,7 @@ def test_the_jobs_own_times_show_competition_that_breaks_in_the_windows_hide():
     shown = judged(seen, Calibration(40e6, 15e6, 50e6, busy_ns=47e6))
     assert (shown.verdict_class, shown.lost_percent) == (VerdictClass.HOST_CONTENTION, pytest.approx(14.0))
     assert judged(seen, Calibration(40e6, 15e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
-    # on a device a call is over before its work is
+    # on a device the windows tell what works
     on_device = divided(device_compute=77, dispatch=8, python=13, input_wait=2)
     assert judged(on_device, Calibration(40e6, 15e6, 50e6, busy_ns=47e6)).verdict_class is VerdictClass.DEVICE_BOUND
 
@@ -540,6 +540,15 @@ def test_the_pipeline_alone_is_forgotten_where_it_has_changed(
     later = PhaseTimes(Phase.LATER_EPOCHS, 60, 20, 22e6, 25e6, 100, 2)
     kept = without_first_pace(Calibration(18e6, alone_ms * 1e6, 22e6), first, later).pipeline_only_ns
     assert kept == (alone_ms * 1e6 if is_kept else None)
+
+
+def test_a_pipeline_that_was_timed_after_the_last_epoch_is_that_of_later_epochs() -> None:
+    # the first epoch waited, as all data were read; steps of 22 ms take 30 on average, with the beginnings of their epochs
+    first = PhaseTimes(Phase.FIRST_EPOCH, 20, 0, 28e6, 30e6, 100, 40)
+    later = PhaseTimes(Phase.LATER_EPOCHS, 60, 20, 22e6, 25e6, 60 * 30 * 10**6, 2)
+    for alone_ms, kept_ms in ((5, 5), (28, 28), (31, None)):
+        timed = Calibration(18e6, alone_ms * 1e6, 22e6, is_of_end=True)
+        assert without_first_pace(timed, first, later).pipeline_only_ns == (kept_ms and kept_ms * 1e6)
 
 
 def test_without_traced_steps_the_jobs_own_waits_speak():

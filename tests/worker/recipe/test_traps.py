@@ -76,7 +76,7 @@ def test_what_a_function_does_before_it_draws_is_cached_and_the_crop_stays_anoth
     diff = found.diff()
     assert "+    return number, row\n+\n+\n+def load_drawn(number, row):\n     start = tf.random.uniform" in diff
     parallel = "num_parallel_calls=tf.data.AUTOTUNE"
-    assert f"+ds = ds.map(load, {parallel}).cache().shuffle(64).map(load_drawn, {parallel})" in diff
+    assert f"+ds = ds.map(load_kept, {parallel}).cache().shuffle(64).map(load_drawn, {parallel})" in diff
 
 
 def test_a_race_splits_a_function_as_the_source_would(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> None:
