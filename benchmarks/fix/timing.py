@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.scripts.entries import read_entries
 from benchmarks.scripts.truth import run_text, write_data
 
-TURNS = 2
+TURNS = 3
 
 
 def main() -> None:
