@@ -14,7 +14,7 @@ from itertools import pairwise
 KEPT, DRAWN = "{name}_kept", "{name}_drawn"
 """Names of the two parts; nothing has the function's own name any more, so that what else uses it fails at once."""
 _MAY_DIFFER = re.compile(
-    r"random|stateful|shuffle|dropout|distort|sampler|multinomial|categorical|normal|fractional|py_func|numpy_function|print|timestamp"
+    r"random|stateful|shuffle|dropout|distort|sampler|multinomial|categorical|fractional|py_func|numpy_function|print|timestamp"
     r"|variable|assign|keras|data$|summary|queue|eager|raw_ops"
     r"|map_fn|vectorized_map|cond$|case$|while_loop|scan|fold|map_structure|function$|autograph|gradient",
     re.IGNORECASE,

@@ -1,7 +1,7 @@
 """What a search inside a script races, and what it proposes then; what it proves is tested beside TensorFlow."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,10 @@ from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited
 from pipeline_lab.report.content import Picture, Text
 from pipeline_lab.report.report_on import report_on
+from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_events import PhaseEvent, format_event
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
 from pipeline_lab.tuning.history import Raced
@@ -29,6 +31,7 @@ from pipeline_lab.tuning.script.script_result import ScriptTuning
 from pipeline_lab.tuning.script.script_search import ScriptSearch, are_proofs_over, combine
 from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.tuning.trials import TrialLedger, TrialLine, Trials
+from pipeline_lab.units import NS_PER_S
 from tests.support.races import PlantedArm, fill_race
 from tests.support.run_folders import set_state
 from tests.support.written_recipe import PATH, written_recipe
@@ -300,3 +303,19 @@ def test_every_race_has_the_reference_in_it(searching: Searching) -> None:
     found, _ = searching([PREFETCH, MAP])
     raced = [step for step in found.steps if isinstance(step, Raced)]
     assert all(step.leader == "start" for step in raced)
+
+
+def test_a_race_is_expected_to_start_about_as_fast_as_the_recording_did_whatever_that_timed_at_its_end(
+    tmp_path: Path,
+) -> None:
+    store = RunStore(tmp_path)
+    recorded = store.create(options_of(tmp_path), "")
+    assert script_search._first_costs(recorded).once_s == script_search.STARTING_S
+    steps = run_tables.TableWriter(recorded.steps, run_tables.STEPS)
+    for step in range(3):
+        steps.append(step, False, (1_008 + step) * NS_PER_S, 0, (1_009 + step) * NS_PER_S, None, None, -1, 0, 0)
+    steps.close()
+    recorded.events.write_text(format_event(PhaseEvent("calibrating", time_ns=1_030 * NS_PER_S)))
+    status = replace(read_record(recorded).status, started_s=1_000.0)
+    recorded.record.write_text(replace(read_record(recorded), status=status).to_json())
+    assert script_search._first_costs(recorded).once_s == pytest.approx(12.0)

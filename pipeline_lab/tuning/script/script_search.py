@@ -16,6 +16,7 @@ from pipeline_lab.advice.advising import analyze_path
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
@@ -25,6 +26,7 @@ from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.run_events import PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
+from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore, name_of
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
@@ -339,15 +341,18 @@ def _profiled(recorded: RunFolder, diagnosis: Diagnosis | Unavailable) -> Profil
 
 
 def _first_costs(recorded: RunFolder) -> TrialCosts:
-    """Return what a race of the script takes besides its rounds, as far as its recording tells."""
+    """Return what a race of the script takes besides its rounds, as far as its recording tells: what it took up to its first step."""
     begun_s = read_record(recorded).status.started_s
-    phases = [event.time_ns / NS_PER_S for event in read_events(recorded.events) if isinstance(event, PhaseEvent)]
-    once_s = phases[-1] - begun_s if begun_s is not None and phases else 0.0
-    return TrialCosts(max(STARTING_S, once_s), ARM_S)
+    steps_ns = tables.ints(read_table(recorded.steps, STEPS), "start_ns")
+    if begun_s is None or not len(steps_ns):
+        return TrialCosts(STARTING_S, ARM_S)
+    return TrialCosts(SLOWER * (steps_ns[0] / NS_PER_S - begun_s), ARM_S)
 
 
 STARTING_S = 15.0
-"""To load TensorFlow and the script's data, at least."""
+"""To load TensorFlow and the script's data, where nothing tells."""
+SLOWER = 1.5
+"""Times what the recording took to its first step that a race may take."""
 
 
 def read_script_costs(race: RunFolder, before: TrialCosts) -> TrialCosts:
