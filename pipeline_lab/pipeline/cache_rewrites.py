@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
-from pipeline_lab.pipeline.changes import Insert, MoveBefore, Split, Value
+from pipeline_lab.pipeline.changes import Insert, MoveBefore, Split, Value, made_at_one_place
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.recipe import DatasetCall
 
@@ -148,32 +148,40 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
 
 def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
     """Find functions that read and decode, say, and then draw at random: what they do before that is the same in every epoch."""
-    if any(call.method in _CUTTING for call in chain.calls):
-        return
     for call in chain.direct:
         draws = all(is_random(each) and "(seeded)" not in each for each in call.stateful)
-        if call.method != "map" or call.python or not call.stateful or not draws:
+        given = call.arguments.get("map_func")
+        if call.method != "map" or call.python or not call.stateful or not draws or not isinstance(given, dict):
             continue
         below = chain.recipe.call(call.inputs[0])
         shuffled = below if below.method == "shuffle" and below in chain.direct else None
-        if not _is_pure_before(chain, shuffled or call):
+        same = made_at_one_place(chain.recipe, call.number)
+        if not all(_keeps_the_same(chain, each, shuffled is not None) for each in same):
             continue
-        given = call.arguments.get("map_func")
-        parts = None if not isinstance(given, dict) else _parts_of(chain, given)
-        if parts is not None:
-            yield RewritePlace(
-                call,
-                (Split(call.number, parts, None if shuffled is None else shuffled.number),),
-                f"Split {parts.name} of {said_at(call)} before its random draws, and cache what the first part makes in memory"
-                f"{'' if shuffled is None else ', before the shuffle'}.",
-                ("All of that stays in memory from the first epoch on; only later epochs get faster.",),
-            )
+        if any(each.method in _CUTTING for each in chain.calls) or (parts := _parts_of(chain, given)) is None:
+            continue
+        yield RewritePlace(
+            call,
+            (Split(call.number, parts, None if shuffled is None else shuffled.number),),
+            f"Split {parts.name} of {said_at(call)} before its random draws, and cache what the first part makes in memory"
+            f"{'' if shuffled is None else ', before the shuffle'}.",
+            ("All of that stays in memory from the first epoch on; only later epochs get faster.",),
+        )
+
+
+def _keeps_the_same(chain: Chain, mapped: DatasetCall, is_shuffled: bool) -> bool:
+    """Say whether what a map's first part is given is the same each time, and all of it is read, for one dataset of its expression."""
+    own = Chain(chain.recipe, chain.use, mapped.number)
+    taken = chain.recipe.call(mapped.inputs[0]) if is_shuffled else mapped
+    is_whole = not any(call.method in _CUTTING for call in own.calls)
+    return is_whole and len(mapped.inputs) == 1 and _is_pure_before(own, taken)
 
 
 def _parts_of(chain: Chain, given: dict[str, Any]) -> FunctionParts | None:
     """Return the parts of a function; None where it has none, or another file of the user's may use it as it is."""
     recipe, file, name = chain.recipe, given.get("file", ""), given["function"].rpartition(".")[2]
-    text, module = recipe.text(file), PurePath(file).stem
+    text, path = recipe.text(file), PurePath(file)
+    module = path.parent.name if path.stem == "__init__" else path.stem
     others = [recipe.text(other) or "" for other in recipe.files if other != file]
     if text is None or any(all(re.search(rf"\b{each}\b", other) for each in (module, name)) for other in others):
         return None

@@ -7,19 +7,21 @@ nothing else. The first statement that does anything else begins the rest.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 KEPT, DRAWN = "{name}_kept", "{name}_drawn"
 """Names of the two parts; nothing has the function's own name any more, so that what else uses it fails at once."""
 _MAY_DIFFER = re.compile(
-    r"random|stateful|shuffle|dropout|distort|sampler|multinomial|categorical|fractional|py_func|numpy_function|print|timestamp"
+    r"random|stateful|shuffle|dropout|distort|sampler|multinomial|categorical|fractional|truncated|py_func|numpy_function|print|timestamp"
     r"|variable|assign|keras|data$|summary|queue|eager|raw_ops"
-    r"|map_fn|vectorized_map|cond$|case$|while_loop|scan|fold|map_structure|function$|autograph|gradient",
+    r"|sampled|nce_loss|map_flat_values|map_values|map_fn|vectorized_map|cond$|case$|while_loop|scan|fold|map_structure|function$|autograph|gradient",
     re.IGNORECASE,
 )
 """Parts of names in TensorFlow that draw, keep a state, run Python, or call a function that they are given."""
+_NO_TENSOR = frozenset({"split", "unstack", "meshgrid", "TensorShape", "as_dtype"})
+"""Functions of TensorFlow that return lists, which a dataset packs into one tensor, or no tensor."""
 _OF_TENSORS = frozenset({"set_shape"})
 """Methods of tensors that a statement may call."""
 
@@ -64,20 +66,27 @@ def split_function(text: str, name: str, line: int) -> FunctionParts | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    function, bound = functions.get(name), _bindings(tree)
-    if function is None or function.lineno != line or not _is_plain(function):
+    found = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (name, line)
+    )
+    function, bound = next(found, None), _bindings(tree)
+    if function is None or not _is_plain(function) or "*" in bound:
         return None
     if bound[name] != 1 or sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) != 1:
         return None
-    once = {each: node for each, node in functions.items() if bound[each] == 1}
-    steady = _Steady(once, frozenset(each for each in _names_of_tensorflow(tree) if bound[each] == 1))
+    steady = _Steady(
+        {each.name: each for each in _visible(tree, function) if bound[each.name] == 1},
+        frozenset(each for each in _names_of_tensorflow(tree) if bound[each] == 1),
+        frozenset(each.asname or each.name for each in ast.walk(tree) if isinstance(each, ast.alias)),
+    )
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     cut = next((place for place, each in enumerate(body) if not steady.is_kept(each)), len(body))
     kept, rest = body[:cut], body[cut:]
     if not all(any(isinstance(node, ast.Call) for each in part for node in ast.walk(each)) for part in (kept, rest)):
         return None
-    handed = _handed(function, kept, rest)
+    handed = steady.handed(function, kept, rest)
     has_own_lines = all(each.lineno > (before.end_lineno or 0) for before, each in pairwise(body))
     names = KEPT.format(name=name), DRAWN.format(name=name)
     if not handed or not has_own_lines or any(re.search(rf"\b{each}\b", text) for each in names):
@@ -106,7 +115,22 @@ def _bindings(tree: ast.Module) -> Counter[str]:
             found[node.arg] += 1
         elif isinstance(node, ast.alias):
             found[node.asname or node.name.partition(".")[0]] += 1
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            found[node.name] += 1
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found[node.rest] += 1
     return found
+
+
+def _visible(tree: ast.Module, function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+    """Yield the functions whose plain names a function sees: of the module, and of the functions around it."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno < function.lineno <= (node.end_lineno or 0)
+    ]
+    for body in (tree.body, *(each.body for each in around)):
+        yield from (each for each in body if isinstance(each, ast.FunctionDef))
 
 
 def _names_of_tensorflow(tree: ast.Module) -> Iterator[str]:
@@ -122,10 +146,12 @@ class _Steady:
     Attributes:
         functions: Of the file, whose names stand for nothing else there.
         tensorflow: Names that TensorFlow has in it, likewise.
+        imported: All names that are imported.
     """
 
     functions: Mapping[str, ast.FunctionDef]
     tensorflow: frozenset[str]
+    imported: frozenset[str]
 
     def is_kept(self, statement: ast.stmt) -> bool:
         """Say whether a statement may belong to the first part."""
@@ -140,21 +166,24 @@ class _Steady:
         return all(isinstance(each, ast.Name) for each in targets) and self._gives_the_same(statement, frozenset())
 
     def _gives_the_same(self, node: ast.AST, around: frozenset[str]) -> bool:
-        others = (ast.NamedExpr, ast.Await)
-        calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
-        return not any(isinstance(each, others) for each in ast.walk(node)) and all(
-            self._is_known(each, around) for each in calls
+        nodes = list(ast.walk(node))
+        names = [_dotted(each) for each in nodes if isinstance(each, ast.Attribute)]
+        differs = any(
+            _MAY_DIFFER.search(each) for name in names if name and name[0] in self.tensorflow for each in name[1:]
         )
+        if differs or any(isinstance(each, (ast.NamedExpr, ast.Await)) for each in nodes):
+            return False
+        used = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        used |= {id(each.value) for each in nodes if isinstance(each, ast.Attribute)}
+        unknown = {*self.functions, *self.imported}  # what takes them may call them
+        if any(isinstance(each, ast.Name) and each.id in unknown and id(each) not in used for each in nodes):
+            return False
+        return all(self._is_known(each, around) for each in nodes if isinstance(each, ast.Call))
 
     def _is_known(self, call: ast.Call, around: frozenset[str]) -> bool:
         names = _dotted(call.func)
-        given = [*call.args, *(each.value for each in call.keywords)]
-        if not names or any(isinstance(each, ast.Name) and each.id in self.functions for each in given):
-            return False
-        if names[0] in self.tensorflow and len(names) > 1:
-            return not any(_MAY_DIFFER.search(each) for each in names[1:])
-        if len(names) > 1:
-            return names[-1] in _OF_TENSORS
+        if len(names) != 1:
+            return bool(names) and (names[0] in self.tensorflow or names[-1] in _OF_TENSORS)
         function = self.functions.get(names[0])
         if function is None or names[0] in around or function.decorator_list:
             return False
@@ -165,6 +194,49 @@ class _Steady:
             for each in ast.walk(function)
         )
         return not any(changes) and self._gives_the_same(function, around | {names[0]})
+
+    def handed(self, function: ast.FunctionDef, kept: list[ast.stmt], rest: list[ast.stmt]) -> list[str]:
+        """Return the names that the rest reads of what there is before it; none where one of them may be no tensor."""
+        made = self._made(function, kept)
+        read = {node.id for each in rest for node in ast.walk(each) if isinstance(node, ast.Name)}
+        handed = [name for name in made if name in read]
+        return handed if all(made[name] for name in handed) else []
+
+    def _made(self, function: ast.FunctionDef, statements: Iterable[ast.AST]) -> dict[str, bool]:
+        """Return the names that there are after some statements of a function, and of each whether it is certainly a tensor."""
+        made = dict.fromkeys((each.arg for each in function.args.args), True)
+        for statement in statements:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                made[statement.target.id] = statement.value is not None and self._is_tensor(statement.value, made)
+            for target in statement.targets if isinstance(statement, ast.Assign) else ():
+                assert isinstance(statement, ast.Assign)
+                targets, values = _parts(target), _parts(statement.value)
+                values = values if len(values) == len(targets) else [statement.value] * len(targets)
+                known = [self._is_tensor(value, made) for value in values]
+                made |= {
+                    each.id: is_one for each, is_one in zip(targets, known, strict=True) if isinstance(each, ast.Name)
+                }
+        return made
+
+    def _is_tensor(self, value: ast.expr, made: Mapping[str, bool]) -> bool:
+        if isinstance(value, ast.Name):
+            return made.get(value.id, False)
+        if isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            return any(
+                self._is_tensor(each, made) for each in ast.iter_child_nodes(value) if isinstance(each, ast.expr)
+            )
+        if isinstance(value, ast.Subscript):
+            return self._is_tensor(value.value, made)
+        if not isinstance(value, ast.Call):
+            return False
+        names = _dotted(value.func)
+        if len(names) != 1 or names[0] not in self.functions:
+            return len(names) > 1 and names[-1] not in _NO_TENSOR
+        function = self.functions[names[0]]
+        inside = self._made(function, ast.walk(function))
+        returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+        parts = [part for each in returned for part in (_parts(each) if each is not None else [])]
+        return bool(parts) and None not in returned and all(self._is_tensor(each, inside) for each in parts)
 
 
 def _dotted(node: ast.expr) -> list[str]:
@@ -177,32 +249,7 @@ def _dotted(node: ast.expr) -> list[str]:
 
 
 def _parts(target: ast.expr) -> list[ast.expr]:
-    return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-
-
-def _handed(function: ast.FunctionDef, kept: list[ast.stmt], rest: list[ast.stmt]) -> list[str]:
-    """Return the names that the rest reads of what there is before it; none where one of them may be no tensor."""
-    made: dict[str, ast.expr | None] = {each.arg: None for each in function.args.args}
-    for statement in kept:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
-        for target in (each for one in targets for each in _parts(one)):
-            if isinstance(target, ast.Name):
-                made[target.id] = getattr(statement, "value", None)
-    read = {node.id for each in rest for node in ast.walk(each) if isinstance(node, ast.Name)}
-    handed = [name for name in made if name in read]
-    values = (made[name] for name in handed)
-    return [] if any(value is not None and not _may_be_tensor(value) for value in values) else handed
-
-
-def _may_be_tensor(value: ast.AST) -> bool:
-    if isinstance(value, ast.Call):
-        return True
-    if isinstance(value, (ast.BinOp, ast.UnaryOp)):
-        return any(_may_be_tensor(each) or isinstance(each, ast.Name) for each in ast.iter_child_nodes(value))
-    if isinstance(value, ast.Subscript):
-        return isinstance(value.value, ast.Name) or _may_be_tensor(value.value)
-    return False
+    return target.elts if isinstance(target, ast.Tuple) else [target]
 
 
 def _write(
@@ -220,7 +267,10 @@ def _write(
     given = f"return {', '.join(handed)}" if len(handed) > 1 else f"return ({handed[0]},)"
     ending = f"{inner}{given}\n"
     head = f"{outer}def {names[1]}({', '.join(handed)}):\n"
-    kept = [lines[function.lineno - 1].replace(function.name, names[0], 1), *lines[function.lineno : after]]
+    first_line = lines[function.lineno - 1]
+    at = first_line.index(function.name, function.col_offset + len("def"))
+    renamed = f"{first_line[:at]}{names[0]}{first_line[at + len(function.name) :]}"
+    kept = [renamed, *lines[function.lineno : after]]
     return FunctionParts(
         function.name,
         *names,

@@ -118,11 +118,9 @@ class ParsedSource:
         """Return where a line begins, from 1."""
         return self._offset(line, 0)
 
-    def has_lines(self, text: str, first: int, name: str, instead: str) -> bool:
-        """Say whether the file has the lines of a text from a line on, but for the last one, and for a name in the first one."""
-        wanted = text.replace(name, instead, 1).split("\n")[:-2]
-        lines = re.split(r"\r\n|\r|\n", self.raw.decode())
-        return lines[first - 1 : first - 1 + len(wanted)] == wanted
+    def named(self, name: str) -> Iterator[cst.Name]:
+        """Yield every place where a name stands."""
+        return (node for node in self._spans if isinstance(node, cst.Name) and node.value == name)
 
     def statement_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """Return the simple statement around a node; None inside of a lambda or the head of a compound statement."""

@@ -36,7 +36,7 @@ from pipeline_lab.pipeline.changes import (
     made_at_one_place,
     spread,
 )
-from pipeline_lab.pipeline.function_parts import FunctionParts
+from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS
@@ -290,7 +290,7 @@ class _Writer:
         given = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
         if given is None or not isinstance(given.value, cst.Name) or given.value.value != parts.name:
             raise RefusedError(f"{call.place} names its function in another way than {parts.name}.")
-        if not source.has_lines(parts.first, parts.head, parts.kept_name, parts.name):
+        if split_function(source.raw.decode(), parts.name, parts.head) != parts:
             raise RefusedError(f"{parts.name} is not defined in {source.name}, or has changed since it was run.")
         if any(each.star for each in node.args):
             raise RefusedError(f"What {call.place} is given is not clear, for it takes * or **.")
@@ -301,7 +301,7 @@ class _Writer:
             if taken != {(each.number,) for each in made_at_one_place(self._recipe, before)}:
                 raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
             _check_adjacent(source, at, lower)
-        name = source.raw.index(parts.name.encode(), source.start_of(parts.head))
+        name = source.raw.index(parts.name.encode(), source.raw.index(b"def", source.start_of(parts.head)) + len("def"))
         self._splice(source, name, name + len(parts.name.encode()), parts.kept_name.encode())
         between = parts.between.encode().replace(b"\n", source.newline)
         self._splice(source, source.start_of(parts.after + 1), source.start_of(parts.line), between)
@@ -503,8 +503,28 @@ def _check_adjacent(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> N
         and isinstance(below.targets[0].target, cst.Name)
         and below.targets[0].target.value == target.value
     )
-    if not goes_on or value is None or _mentions(value, target.value) != 1:
+    is_seen = isinstance(below, cst.Return) and _is_seen_elsewhere(source, below, target.value)
+    if not goes_on or value is None or _mentions(value, target.value) != 1 or is_seen:
         raise RefusedError(f"{target.value} in {source.name} is read elsewhere between {names}.")
+
+
+def _is_seen_elsewhere(source: ParsedSource, end: cst.CSTNode, name: str) -> bool:
+    """Say whether a variable of a function may be read after what the function returns, or by others: ``finally``, closures, globals."""
+    around: cst.CSTNode | None = end
+    while around is not None and not isinstance(around, cst.FunctionDef):
+        around = source.parents.get(around)
+    if around is None:
+        return False
+    last = source.span(end)[1]
+    for each in source.named(name):
+        inner = source.parents.get(each)
+        while inner is not None and not isinstance(inner, (cst.FunctionDef, cst.Lambda)):
+            inner = source.parents.get(inner)
+        is_shared = isinstance(source.parents.get(each), cst.NameItem)
+        is_inside = source.span(around)[0] <= source.span(each)[0] < source.span(around)[1]
+        if is_inside and (is_shared or inner is not around or source.span(each)[0] >= last):
+            return True
+    return False
 
 
 def _follows(source: ParsedSource, above: cst.CSTNode, below: cst.CSTNode) -> bool:

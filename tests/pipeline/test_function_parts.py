@@ -22,6 +22,11 @@ def flip(image):
     return tf.image.random_flip_left_right(image)
 
 
+def sizes():
+    made = [8, 8]
+    return made
+
+
 def count(image):
     global seen
     seen += 1
@@ -104,6 +109,9 @@ def test_decorators_and_names_of_comprehensions_stay_where_they_are() -> None:
         "image = tf.raw_ops.StatefulStandardNormalV2(image)",
         "image = tf.nn.fractional_max_pool(image, [1, 2, 2, 1])[0]",
         "image = (other := read(path))",
+        "image += tf.compat.v1.truncated_normal(tf.shape(image))",
+        "image = tf.ragged.map_flat_values(tf.image.random_flip_left_right, image)",
+        "image = tf.stack([image, random])",  # what is imported, whatever takes it
         "size: int",
         "image = tf.image.stateless_random_crop(image, (4, 4, 3), (1, 2))",
     ],
@@ -124,6 +132,11 @@ def test_what_may_be_other_each_time_is_not_kept(draws: str) -> None:
         ("label = label + 1", "return flip(read(path)), label"),  # nothing worth keeping
         ("image = read(path)", "size = 8, 8", "return tf.image.random_crop(image, (*size, 3))"),  # no tensor
         ("image = read(path)", "shape = image.shape", "return tf.image.random_crop(image, shape)"),
+        ("image = read(path)", "size = sizes()", "return tf.image.random_crop(image, size + [3])"),
+        ("image = read(path)", "count = SIDE + 1", "return tf.image.random_crop(image, [1] * count)"),
+        ("image = read(path)", "count = CFG['count']", "return tf.image.random_crop(image, [1] * count)"),
+        ("image = read(path)", "parts = tf.split(image, 3, -1)", "return flip(tf.concat(parts, -1))"),
+        ("image, size = read(path), 8", "return tf.image.random_crop(image, (size, size, 3))"),
         ("image = read(path); image = flip(image)", "return image"),  # on one line
         ("image = read(path)", "load_drawn = flip(image)", "return load_drawn"),  # the name is taken
         ("image = read(path)", "load_kept = flip(image)", "return load_kept"),
@@ -148,6 +161,9 @@ def test_functions_that_have_no_two_parts_stay_whole(lines: tuple[str, ...]) -> 
         ),  # which `read`?
         ("files.map(load)", "files.map(load)\nread = flip"),
         ("files.map(load)", "files.map(load)\ntf = fake"),
+        ("import random", "from random import *"),
+        ("import random", "try:\n    pass\nexcept Exception as read:\n    pass"),
+        ("def read(path):", "class Reader:\n  def read(path):"),  # no plain name
         ("def load(path, label):", "def load(path, read):"),
     ],
 )
@@ -168,6 +184,16 @@ def test_indents_stay_those_of_the_file_whatever_its_line_ends() -> None:
     parts = split_function(text, "load", 1 + text.splitlines().index("def load(path, label):"))
     assert parts is not None
     assert parts.between == "\treturn (image,)\n\n\ndef load_drawn(image):\n"
+
+
+def test_pairs_are_handed_over_one_by_one_and_names_are_found_behind_def() -> None:
+    text = MODULE.format(body="    image, again = read(path), label + 1\n    return flip(image), again\n").replace(
+        "load", "d"
+    )
+    parts = split_function(text, "d", 1 + text.splitlines().index("def d(path, label):"))
+    assert parts is not None
+    assert parts.first.startswith("def d_kept(path, label):\n")
+    assert parts.first.endswith("    return image, again\n")
 
 
 def test_a_function_inside_of_another_keeps_its_place() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import Change, Insert, Split, are_compatible
-from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
+from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
@@ -167,6 +167,65 @@ def test_it_is_refused_where_something_else_may_read_or_give(tmp_path: Path, cal
     text = f"{HEAD}{calls}{TAIL}"
     recipe = _recipe(tmp_path, text)
     assert reason in edit_sources(recipe, _found(recipe), {PATH: text}).refused[0].reason
+
+
+HELPER = """\
+def make(files):
+    ds = files.shuffle(9)
+    return ds.map(load)
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "is_refused"),
+    [
+        ("", "", False),
+        ("    ds =", "    global ds\n    ds =", True),
+        ("    ds =", "    later = lambda: ds\n    ds =", True),
+        (
+            "    ds = files.shuffle(9)\n    return ds.map(load)\n",
+            "    try:\n        ds = files.shuffle(9)\n        return ds.map(load)\n    finally:\n        show(ds)\n",
+            True,
+        ),
+    ],
+)
+def test_a_variable_that_others_may_read_stays_what_it_is(
+    tmp_path: Path, was: str, becomes: str, *, is_refused: bool
+) -> None:
+    text = f"{HEAD}{HELPER.replace(was, becomes, 1)}ds = make(tf.data.Dataset.range(9))\n{TAIL}"
+    made = _recipe(tmp_path, text)
+    shuffled, mapped, source = made.calls
+    numbered = (
+        replace(source, number=1),
+        replace(shuffled, number=2, inputs=(1,)),
+        replace(mapped, number=3, inputs=(2,)),
+    )
+    recipe = replace(made, calls=numbered)
+    edited = edit_sources(recipe, _found(recipe), {PATH: text})
+    assert bool(edited.refused) is is_refused
+    if is_refused:
+        assert "is read elsewhere" in edited.refused[0].reason
+
+
+def test_every_dataset_of_the_expression_gives_the_same_each_time(tmp_path: Path) -> None:
+    text = f"{HEAD}ds = tf.data.Dataset.from_tensor_slices(x).map(load)\n{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    source, mapped = recipe.calls
+    repeated = DatasetCall(3, "repeat", {}, (1,), place=source.place)
+    other = replace(mapped, number=4, inputs=(3,))
+    assert _found(recipe)
+    assert _found(replace(recipe, calls=(*recipe.calls, repeated, other))) == []
+
+
+def test_a_line_that_has_come_between_the_parts_since_is_kept(tmp_path: Path) -> None:
+    text = f"{HEAD}ds = tf.data.Dataset.from_tensor_slices(x).map(load)\n{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    changed = text.replace(
+        "    image = tf.image.random", "    image = tf.image.resize(image, (9, 9))\n    image = tf.image.random"
+    )
+    assert edit_sources(recipe, _found(recipe), {PATH: changed}).refused
 
 
 def test_a_shuffle_in_another_file_is_refused(tmp_path: Path) -> None:

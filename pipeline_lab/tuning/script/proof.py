@@ -276,7 +276,7 @@ class Prover:
 def _why_not_kept(before: Sample, after: Sample) -> str:
     """Return what speaks against the caches of a changed script: their size, what they hold, what they hand on; empty where nothing does."""
     sizes = [stage.epoch_bytes for stage in after.stages if stage.method == "cache"]
-    if any(size is None for size in sizes):
+    if not sizes or any(size is None for size in sizes):
         return SIZE_UNKNOWN
     full = find_no_room(sum(size or 0.0 for size in sizes), usable_memory_bytes())
     if full is not None:
