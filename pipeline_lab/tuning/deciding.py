@@ -187,8 +187,9 @@ def _ratios(race: Race) -> list[Ratio]:
 
 
 def _missing_s(race: Race) -> float:
-    """Return what a race lacked for its first interval, by the time that its rounds took."""
-    missing = plan_looks(race.options).first_look - race.kept_rounds
+    """Return what a race lacked for an interval with bounds, by the time that its rounds took: where looks found none, as much again."""
+    is_open = race.kept_rounds and any(not ratio.is_known for ratio in _ratios(race))
+    missing = max(plan_looks(race.options).first_look - race.kept_rounds, race.kept_rounds if is_open else 0)
     return max(0, missing) * race.options.max_seconds / max(1, race.rounds)
 
 

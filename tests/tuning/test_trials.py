@@ -1,9 +1,11 @@
 """A search keeps its budget: it begins nothing that does not fit, by what its trials took beside what they were asked for."""
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,9 @@ from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, format_event
 from pipeline_lab.runs.run_folder import read_record, update_record
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning import deciding
 from pipeline_lab.tuning.executors.executor import Finished
+from pipeline_lab.tuning.halving import Ratio
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
@@ -150,3 +154,21 @@ def test_a_race_is_over_after_its_time(tmp_path: Path):
     budget.costs = TrialCosts(ONCE_S, EACH_S)
     time = budget.divide(4, 100.0)
     assert ONCE_S + 4 * (EACH_S + time.warmup_s) + time.rounds_s == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    ("kept_rounds", "bounds", "missing_s"),
+    [
+        (4, (0.0, math.inf), 24.0),  # before the first look, as many again as there were: 4 of 10 rounds of 6 s
+        (2, (0.0, math.inf), 24.0),  # up to the first look
+        (10, (0.0, math.inf), 60.0),  # looks have found no bounds: as much again
+        (10, (0.8, 0.9), 0.0),
+    ],
+)
+def test_a_race_without_bounds_lacks_as_much_time_again(
+    kept_rounds: int, bounds: tuple[float, float], missing_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    race = SimpleNamespace(kept_rounds=kept_rounds, rounds=10, options=SimpleNamespace(max_seconds=60.0))
+    monkeypatch.setattr(deciding, "plan_looks", lambda _options: SimpleNamespace(first_look=6))
+    monkeypatch.setattr(deciding, "_ratios", lambda _race: [Ratio(0.87, *bounds)])
+    assert deciding._missing_s(race) == pytest.approx(missing_s)  # type: ignore[arg-type]
