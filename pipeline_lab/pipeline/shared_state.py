@@ -97,13 +97,15 @@ class _Calls:
     def of(self, node: ast.AST, scope: "_Scope") -> tuple[Function, bool] | None:
         """Return a function that a node calls, or reads as a property, and whether it is a method of the object."""
         if isinstance(node, ast.Attribute):
-            is_super = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
-            is_super = is_super and node.value.func.id == "super"  # type: ignore[attr-defined]
-            known = self.of_bases if is_super else self.methods if scope.is_me(node.value) else {}
+            known = self.of_bases if _is_super(node.value) else self.methods if scope.is_me(node.value) else {}
             return (known[node.attr], True) if node.attr in known else None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
             return self.functions[node.func.id], False
         return None
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
 class _Scope:

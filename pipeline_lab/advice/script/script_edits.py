@@ -167,10 +167,8 @@ def _cache(run: ScriptRun, stages: Stages, after: int, *, in_files: bool = False
     places = _places(stages, after)
     if not places:
         return _not_run(run, after)
-    changed = list(stages)
+    changed = _with_idle_upstream(stages, places)
     for place in places:
-        for index in _upstream(stages, place):
-            changed[index] = replace(changed[index], work_ns=0.0)
         held = stages[place]
         read_ns = COPY_NS_PER_BYTE * (held.element_bytes or 0.0) if in_files else 0.0
         handed_ns = held.visits * (TAKEN_NS + read_ns)
@@ -185,13 +183,16 @@ def _keep_part(run: ScriptRun, stages: Stages, call: int, assumed: Assumed) -> S
     places = _places(stages, call)
     if not places:
         return _not_run(run, call)
-    changed = list(stages)
+    changed = _with_idle_upstream(stages, places)
     for place in places:
-        for index in _upstream(stages, place):
-            changed[index] = replace(changed[index], work_ns=0.0)
         drawing = stages[place]
         changed[place] = replace(drawing, work_ns=(1.0 - assumed.split) * drawing.work_ns + drawing.visits * TAKEN_NS)
     return tuple(changed)
+
+
+def _with_idle_upstream(stages: Stages, places: Sequence[int]) -> list[ScriptStage]:
+    idle = {index for place in places for index in _upstream(stages, place)}
+    return [replace(stage, work_ns=0.0) if index in idle else stage for index, stage in enumerate(stages)]
 
 
 def _upstream(stages: Stages, place: int) -> Iterator[int]:
