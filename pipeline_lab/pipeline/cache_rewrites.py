@@ -137,13 +137,22 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
         return
     for shuffled, mapped in itertools.pairwise(chain.direct):
         is_next = shuffled.method == "shuffle" and mapped.method == "map" and mapped.inputs == (shuffled.number,)
-        if is_next and not mapped.stateful and not mapped.python and _is_pure_before(chain, shuffled):
+        same = made_at_one_place(chain.recipe, mapped.number)
+        if is_next and all(_is_the_same(chain, each) for each in same):
             yield RewritePlace(
                 mapped,
                 (MoveBefore(mapped.number, shuffled.number, "cache"),),
                 f"Run {said_at(mapped)} before the shuffle, and cache what it makes in memory.",
                 ("All of it stays in memory from the first epoch on; only later epochs get faster.",),
             )
+
+
+def _is_the_same(chain: Chain, mapped: DatasetCall) -> bool:
+    """Say whether what a map makes is the same each time but for a shuffle that it takes, for one dataset of its expression."""
+    below = chain.recipe.call(mapped.inputs[0])
+    taken = below if below.method == "shuffle" and below.is_direct else mapped
+    own = Chain(chain.recipe, chain.use, mapped.number)
+    return not mapped.stateful and not mapped.python and _is_pure_before(own, taken)
 
 
 def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
@@ -156,7 +165,7 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         below = chain.recipe.call(call.inputs[0])
         shuffled = below if below.method == "shuffle" and below in chain.direct else None
         same = made_at_one_place(chain.recipe, call.number)
-        if not all(_keeps_the_same(chain, each, shuffled is not None) for each in same):
+        if not all(_keeps_the_same(chain, each) for each in same):
             continue
         if any(each.method in _CUTTING for each in chain.calls) or (parts := _parts_of(chain, given)) is None:
             continue
@@ -169,10 +178,11 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         )
 
 
-def _keeps_the_same(chain: Chain, mapped: DatasetCall, is_shuffled: bool) -> bool:
+def _keeps_the_same(chain: Chain, mapped: DatasetCall) -> bool:
     """Say whether what a map's first part is given is the same each time, and all of it is read, for one dataset of its expression."""
     own = Chain(chain.recipe, chain.use, mapped.number)
-    taken = chain.recipe.call(mapped.inputs[0]) if is_shuffled else mapped
+    below = chain.recipe.call(mapped.inputs[0])
+    taken = below if below.method == "shuffle" and below in own.direct else mapped
     is_whole = not any(call.method in _CUTTING for call in own.calls)
     return is_whole and len(mapped.inputs) == 1 and _is_pure_before(own, taken)
 

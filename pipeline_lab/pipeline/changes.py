@@ -284,9 +284,9 @@ def spread(recipe: Recipe, change: Change) -> Change:
         if isinstance(edit, Split) and edit.before is not None:
             method = recipe.call(edit.before).method
             edits += [
-                replace(edit, call=call.number, before=call.inputs[0])
+                replace(edit, call=call.number, before=call.inputs[0] if is_taken else None)
                 for call in made_at_one_place(recipe, edit.call)
-                if recipe.call(call.inputs[0]).method == method
+                for is_taken in (recipe.call(call.inputs[0]).method == method,)
             ]
         elif isinstance(edit, (SetArgument, Remove, Rename, InBatches, Split)):
             edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]

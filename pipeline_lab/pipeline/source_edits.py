@@ -40,6 +40,7 @@ from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS
+from pipeline_lab.pipeline.statements import Branch, branch_between, check_adjacent
 from pipeline_lab.pipeline.training_edits import edit_training
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -146,7 +147,7 @@ class _Writer:
         self._parsed: dict[str, ParsedSource] = {}
         self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
         self._splices: dict[str, list[Splice]] = {}
-        self._moves: list[_Move] = []
+        self._moves: list[_Move | _MoveBeforeBranch] = []
         self._in_parts: set[cst.Call] = set()
 
     def write(self, changes: Iterable[Change]) -> dict[str, str]:
@@ -167,9 +168,7 @@ class _Writer:
         raw, splices = self._source(path).raw, self._splices.get(path, [])
         moved: list[Splice] = []
         for move in (move for move in self._moves if move.path == path):
-            for place, content in zip(move.places, [move.places[-1], *move.places[:-1]], strict=True):
-                is_moved = content == move.places[-1]
-                moved.append(Splice(*place, move.text(raw, splices) if is_moved else splice(raw, splices, *content)))
+            moved += move.slots(raw, splices)
         kept = [each for each in splices if not any(_is_inside(each, slot) for slot in moved)]
         text = splice(raw, [*kept, *moved], 0, len(raw) + 1).decode()
         try:
@@ -294,13 +293,13 @@ class _Writer:
             raise RefusedError(f"{parts.name} is not defined in {source.name}, or has changed since it was run.")
         if any(each.star for each in node.args):
             raise RefusedError(f"What {call.place} is given is not clear, for it takes * or **.")
-        at = node
+        at: cst.Call | Branch = node
         if before is not None:
-            (_, lower, _), (_, at, above) = self._links(number, before)
-            taken = {each.inputs for each in made_at_one_place(self._recipe, number)}
-            if taken != {(each.number,) for each in made_at_one_place(self._recipe, before)}:
-                raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
-            _check_adjacent(source, at, lower)
+            (_, lower, _), (_, upper, above) = self._links(number, before)
+            at = branch_between(source, upper, lower) or upper
+            if at is upper:
+                self._check_together(above, call)
+                check_adjacent(source, upper, lower)
         name = source.raw.index(parts.name.encode(), source.raw.index(b"def", source.start_of(parts.head)) + len("def"))
         self._splice(source, name, name + len(parts.name.encode()), parts.kept_name.encode())
         between = parts.between.encode().replace(b"\n", source.newline)
@@ -310,7 +309,12 @@ class _Writer:
         if by_place < 2 and not any(each.keyword and each.keyword.value == "num_parallel_calls" for each in node.args):
             others.append(f"num_parallel_calls={source.write_value('num_parallel_calls', AUTOTUNE, node)}")
         self._splice(source, *source.span(given.value), parts.rest_name.encode())
-        self._prepend(source, at, f".map({', '.join([parts.kept_name, *others])})".encode(), b".cache()")
+        first = f".map({', '.join([parts.kept_name, *others])})".encode()
+        if isinstance(at, Branch):
+            line = at.before(first + b".cache()")
+            self._splice(source, line.start, line.end, line.text)
+        else:
+            self._prepend(source, at, first, b".cache()")
 
     def _prepend(self, source: ParsedSource, node: cst.Call, *calls: bytes) -> None:
         """Write calls between a method's call and what it is called on, on lines of their own where it has one."""
@@ -322,15 +326,24 @@ class _Writer:
 
     def _check_shared(self, call: DatasetCall, method: str, arguments: Mapping[str, Value]) -> None:
         """Refuse to insert where one expression made several calls that must not all get it."""
+        others = self._others(call)
+        if others and not KEPT_IN.isdisjoint(arguments):
+            raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
+        if others and method not in ("prefetch", *KEEPING):
+            raise RefusedError(f"{call.place} makes several datasets.")
+
+    def _others(self, call: DatasetCall) -> list[DatasetCall]:
+        """Return the other calls that the expression of one made.
+
+        Raises:
+            RefusedError: Some of them are behind one dataset.
+        """
         others = [each for each in made_at_one_place(self._recipe, call.number) if each.number != call.number]
         upstream = {each.number for each in self._recipe.upstream(call.number)}
         for other in others:
             if other.number in upstream or call.number in {each.number for each in self._recipe.upstream(other.number)}:
                 raise RefusedError(f"{call.place} makes several calls of this dataset, one after the other.")
-            if not KEPT_IN.isdisjoint(arguments):
-                raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
-        if others and method not in ("prefetch", *KEEPING):
-            raise RefusedError(f"{call.place} makes several datasets.")
+        return others
 
     def _consumer(self, number: int) -> DatasetCall | None:
         """Return the call of the user's that takes a dataset on its way to where it is read."""
@@ -389,16 +402,27 @@ class _Writer:
 
     def _move(self, number: int, before: int, then: str) -> None:
         links = list(self._links(number, before))
-        source = links[0][0]
-        for (_, lower, call), (_, upper, above) in pairwise(links):
-            if len(made_at_one_place(self._recipe, above.number)) != len(made_at_one_place(self._recipe, call.number)):
-                raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
-            _check_adjacent(source, upper, lower)
+        source, lower, _ = links[0]
+        if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:
+            self._others(links[0][2])
+            added = f".{then}()".encode() if then else b""
+            place, (left, comment) = source.core(lower), branch.without(lower)
+            self._moves.append(_MoveBeforeBranch(source.path, branch, place, added, left, comment))
+            return
+        for (_, below, call), (_, upper, above) in pairwise(links):
+            self._check_together(above, call)
+            check_adjacent(source, upper, below)
         cores = [source.core(node) for _, node, _ in reversed(links)]
         ends = [source.rest_of_line(end) for _, end in cores]
         if all(not rest or rest.startswith(b"#") for _, rest in ends):  # comments go with their lines
             cores = [(start, line_end) for (start, _), (line_end, _) in zip(cores, ends, strict=True)]
         self._moves.append(_Move(source.path, cores, *self._added(source, links[0][1], then)))
+
+    def _check_together(self, above: DatasetCall, call: DatasetCall) -> None:
+        """Refuse to exchange two calls unless each dataset that one of them makes goes through the other."""
+        taken = {each.inputs for each in made_at_one_place(self._recipe, call.number)}
+        if taken != {(each.number,) for each in made_at_one_place(self._recipe, above.number)}:
+            raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
 
     def _added(self, source: ParsedSource, node: cst.Call, then: str) -> tuple[int, bytes, bool]:
         """Return where a call is written after one that moves, its text, and whether it has a line of its own."""
@@ -441,12 +465,46 @@ class _Move:
     added: bytes
     has_line: bool
 
-    def text(self, raw: bytes, splices: Sequence[Splice]) -> bytes:
-        """Return what comes to the first place."""
+    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
+        """Return what comes to each place."""
+        others = (splice(raw, splices, *place) for place in self.places[:-1])
+        contents = [self._first(raw, splices), *others]
+        return [Splice(*place, content) for place, content in zip(self.places, contents, strict=True)]
+
+    def _first(self, raw: bytes, splices: Sequence[Splice]) -> bytes:
         place = self.places[-1]
         if self.has_line or self.end == place[1]:
             return splice(raw, splices, *place) + self.added
         return splice(raw, [*splices, Splice(self.end, self.end, self.added)], *place)
+
+
+@dataclass(frozen=True)
+class _MoveBeforeBranch:
+    """A call that moves before the ``if`` above its statement.
+
+    Attributes:
+        path: Of the file.
+        branch: Before which it comes.
+        place: Of the call.
+        added: What is written after it.
+        left: What goes where it was.
+        comment: That goes with it.
+    """
+
+    path: str
+    branch: Branch
+    place: tuple[int, int]
+    added: bytes
+    left: tuple[int, int]
+    comment: bytes
+
+    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
+        """Return the line before the branch, and nothing for what goes; something new after the call stays there."""
+        end = self.place[1]
+        has_new = any(end <= each.start == each.end < self.left[1] for each in splices)
+        left, comment = (self.place, b"") if has_new else (self.left, self.comment)
+        moved = splice(raw, splices, *self.place) + self.added
+        return [self.branch.before(moved, comment), Splice(*left, b"")]
 
 
 def _is_inside(each: Splice, slot: Splice) -> bool:
@@ -475,69 +533,3 @@ def _read_expression(node: cst.BaseExpression) -> cst.BaseExpression:
     by_name = next((each.value for each in node.args if each.keyword and each.keyword.value == "x"), None)
     first = node.args[0].value if node.args and not node.args[0].star and node.args[0].keyword is None else None
     return by_name or first or node
-
-
-def _check_adjacent(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> None:
-    """Refuse to exchange two calls unless the second is called on nothing but what the first returns.
-
-    Raises:
-        RefusedError: Something else may read what the first returns.
-    """
-    receiver = lower.func.value if isinstance(lower.func, cst.Attribute) else None
-    if receiver is upper:
-        return
-    names = f"{source.code(upper.func).rpartition('.')[2]} and {source.code(lower.func).rpartition('.')[2]}"
-    far = RefusedError(f"{names} are not written directly one after the other in {source.name}.")
-    above, below = source.statement_of(upper), source.statement_of(lower)
-    if not (isinstance(above, cst.Assign) and above.value is upper and len(above.targets) == 1):
-        raise far
-    target = above.targets[0].target
-    if not (isinstance(target, cst.Name) and isinstance(receiver, cst.Name) and receiver.value == target.value):
-        raise far
-    if below is None or not _follows(source, above, below):
-        raise far
-    value = below.value if isinstance(below, (cst.Assign, cst.Return)) else None
-    goes_on = isinstance(below, cst.Return) or (
-        isinstance(below, cst.Assign)
-        and len(below.targets) == 1
-        and isinstance(below.targets[0].target, cst.Name)
-        and below.targets[0].target.value == target.value
-    )
-    is_seen = isinstance(below, cst.Return) and _is_seen_elsewhere(source, below, target.value)
-    if not goes_on or value is None or _mentions(value, target.value) != 1 or is_seen:
-        raise RefusedError(f"{target.value} in {source.name} is read elsewhere between {names}.")
-
-
-def _is_seen_elsewhere(source: ParsedSource, end: cst.CSTNode, name: str) -> bool:
-    """Say whether a variable of a function may be read after what the function returns, or by others: ``finally``, closures, globals."""
-    around: cst.CSTNode | None = end
-    while around is not None and not isinstance(around, cst.FunctionDef):
-        around = source.parents.get(around)
-    if around is None:
-        return False
-    last = source.span(end)[1]
-    for each in source.named(name):
-        inner = source.parents.get(each)
-        while inner is not None and not isinstance(inner, (cst.FunctionDef, cst.Lambda)):
-            inner = source.parents.get(inner)
-        is_shared = isinstance(source.parents.get(each), cst.NameItem)
-        is_inside = source.span(around)[0] <= source.span(each)[0] < source.span(around)[1]
-        if is_inside and (is_shared or inner is not around or source.span(each)[0] >= last):
-            return True
-    return False
-
-
-def _follows(source: ParsedSource, above: cst.CSTNode, below: cst.CSTNode) -> bool:
-    """Say whether two statements stand one directly after the other, each on lines of its own."""
-    lines = [source.parents.get(above), source.parents.get(below)]
-    if not all(isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 for line in lines):
-        return False
-    block = source.parents.get(lines[0]) if lines[0] is not None else None
-    body: Sequence[cst.CSTNode] = getattr(block, "body", ())
-    return any(one is lines[0] and other is lines[1] for one, other in pairwise(body))
-
-
-def _mentions(node: cst.CSTNode, name: str) -> int:
-    """Count how often an expression names a variable."""
-    own = isinstance(node, cst.Name) and node.value == name
-    return own + sum(_mentions(child, name) for child in node.children)

@@ -490,3 +490,18 @@ def test_files_at_a_time_that_tensorflow_chooses_change_with_parallel_calls() ->
 def test_a_request_that_cannot_be_read_is_answered_with_what_can(script: Recipe, text: str, said: str) -> None:
     with pytest.raises(OptionsError, match=said):
         parse_change(script, text)
+
+
+@pytest.mark.parametrize(
+    ("known", "is_found"),
+    [({}, True), ({"stateful": ("RandomUniform",)}, False), ({"inputs": (4,)}, False)],
+)
+def test_a_map_moves_before_a_shuffle_only_where_every_dataset_of_its_line_stays_the_same(
+    known: dict[str, Any], *, is_found: bool
+) -> None:
+    _, recipe = recipe_of(".range(8).shuffle(4).map(f)")
+    source, shuffled, mapped = recipe.calls
+    repeated = replace(shuffled, number=4, method="repeat", inputs=(source.number,))
+    other = replace(mapped, **{"number": 9, "inputs": (source.number,), **known})
+    several = replace(recipe, calls=(source, shuffled, mapped, repeated, other))
+    assert ("cache-before-shuffle" in [each.rewrite for each in find_changes(several)]) is is_found

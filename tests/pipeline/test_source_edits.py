@@ -1,7 +1,6 @@
 """Changes written into a user's file: the call that is meant, in the user's style, and nothing else."""
 
 import ast
-import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,65 +13,20 @@ from hypothesis import strategies as st
 
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH
 from pipeline_lab.pipeline.changes import (
-    Change,
     Edit,
-    Effect,
     InBatches,
     Insert,
     MoveBefore,
     OneIterator,
     Remove,
     Rename,
-    Risk,
     SetArgument,
     SetTraining,
 )
 from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
+from tests.support.edited import CHAIN, HEAD, PREFETCH, change, changed_lines, edit, refused, written
 from tests.support.written_recipe import PATH, place_of, written_recipe
-
-PREFETCH = "prefetch", {"buffer_size": -1}
-HEAD = "import tensorflow as tf\n"
-
-
-def change(*edits: Edit) -> Change:
-    return Change("test", None, edits, Effect.NOTHING, Risk.LOW, "Test.")
-
-
-def edit(text: str, *edits: Edit, recipe: Recipe | None = None) -> Edited:
-    return edit_sources(recipe or written_recipe(text), [change(*edits)], {PATH: text})
-
-
-def written(text: str, *edits: Edit, recipe: Recipe | None = None) -> str:
-    found = edit(text, *edits, recipe=recipe)
-    assert not found.refused, found.refused[0].reason
-    return found.texts[PATH]
-
-
-def refused(text: str, *edits: Edit, recipe: Recipe | None = None) -> str:
-    found = edit(text, *edits, recipe=recipe)
-    assert not found.texts
-    return found.refused[0].reason
-
-
-def changed_lines(before: str, after: str) -> list[str]:
-    return [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[:1] in "+-"]
-
-
-CHAIN = (
-    HEAD
-    + """\
-ds = (
-    tf.data.Dataset.range(8)  # numbers
-    .map(f)  # decode
-    .batch(
-        32,
-        drop_remainder=True,  # all alike
-    )  # batches
-)
-model.fit(ds)
-"""
-)
 
 
 @pytest.mark.parametrize(
@@ -183,79 +137,6 @@ def test_a_call_is_added_on_the_same_line_where_another_would_not_be_valid() -> 
     assert written(text, Insert(2, "cache")) == text.replace(".batch(32)", ".batch(32)\n      .cache()")
     text = "ds = TFRecordDataset(files)\nmodel.fit(ds)\n"
     assert written(text, Insert(1, "cache", {"filename": "a b"})) == text.replace("files)", 'files).cache("a b")')
-
-
-def test_calls_that_change_places_take_their_comments_along() -> None:
-    after = written(CHAIN, MoveBefore(3, 2))
-    assert [line.strip() for line in after.splitlines()[2:8]] == [
-        "tf.data.Dataset.range(8)  # numbers",
-        ".batch(",
-        "32,",
-        "drop_remainder=True,  # all alike",
-        ")  # batches",
-        ".map(f)  # decode",
-    ]
-    assert ast.parse(after)
-
-
-def test_what_moves_can_change_too_and_its_place_keeps_what_is_added_there() -> None:
-    text = f"{HEAD}ds = ds.map(f).batch(32)\nmodel.fit(ds)\n"
-    edits = (MoveBefore(2, 1), SetArgument(1, "num_parallel_calls", -1), Insert(2, *PREFETCH))
-    becomes = "ds.batch(32).map(f, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)"
-    assert written(text, *edits) == text.replace("ds.map(f).batch(32)", becomes)
-
-
-def test_what_moves_can_be_cached_where_it_comes_to() -> None:
-    edit_ = MoveBefore(2, 1, "cache")
-    assert written("ds = ds.shuffle(8).map(f)\n", edit_) == "ds = ds.map(f).cache().shuffle(8)\n"
-    assert written("ds = ds.shuffle(8)  # a\nds = ds.map(f)  # b\n", edit_) == (
-        "ds = ds.map(f).cache()  # b\nds = ds.shuffle(8)  # a\n"
-    )
-    text = "ds = (\n    ds\n    .shuffle(8)  # mix\n    .map(\n        f,\n    )  # decode\n)\n"
-    assert written(text, edit_, SetArgument(2, "num_parallel_calls", -1)).splitlines() == [
-        "ds = (",
-        "    ds",
-        "    .map(",
-        "        f,",
-        "        num_parallel_calls=-1,",
-        "    )  # decode",
-        "    .cache()",
-        "    .shuffle(8)  # mix",
-        ")",
-    ]
-
-
-def test_a_call_moves_over_several_others() -> None:
-    text = "ds = ds.map(f).map(g).batch(32)\n"
-    assert written(text, MoveBefore(3, 1)) == "ds = ds.batch(32).map(f).map(g)\n"
-
-
-@pytest.mark.parametrize(
-    "ending", ["ds = ds.batch(32)  # b", "return ds.batch(32)  # b", "ds = ds.batch(32).prefetch(1)"]
-)
-def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> None:
-    text = f"def make(ds):\n    ds = ds.map(f)  # a\n\n    {ending}\n"
-    after = written(text, MoveBefore(2, 1))
-    assert ast.parse(after)
-    assert after.index(".batch(32)") < after.index(".map(f)")
-    if "# b" in ending:
-        assert after.index("# b") < after.index("# a")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "ds = ds.map(f)\nval = ds\nds = ds.batch(32)",
-        "ds = ds.map(f)\nbatched = ds.batch(32)",
-        "ds = ds.map(f)\nds = ds.batch(count(ds))",
-        "mapped = ds.map(f)\nds = ds.batch(32)",
-        "ds = keep(ds.map(f))\nds = ds.batch(32)",
-        "for f in functions:\n    ds = ds.map(f)\nds = ds.batch(32)",
-        "if a:\n    ds = ds.map(f)\nds = ds.batch(32)",
-    ],
-)
-def test_calls_that_something_else_may_read_between_do_not_move(lines: str) -> None:
-    refused(f"{lines}\n", MoveBefore(2, 1))
 
 
 def test_a_call_goes_and_another_gets_another_name() -> None:

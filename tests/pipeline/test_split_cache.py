@@ -156,6 +156,20 @@ def test_datasets_of_one_expression_are_split_once_and_those_that_shuffle_apart_
     assert "are not used together everywhere" in refused[0].reason
 
 
+@pytest.mark.parametrize("has_other", [False, True])
+def test_what_is_kept_comes_before_a_shuffle_that_not_all_datasets_take(tmp_path: Path, *, has_other: bool) -> None:
+    calls = "ds = data.range(9)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(load).batch(4)\n"
+    recipe = _recipe(tmp_path, f"{HEAD}{calls}{TAIL}")
+    source, _, mapped, _ = recipe.calls
+    others = [replace(mapped, number=9, inputs=(source.number,))] if has_other else []
+    both = replace(recipe, calls=(*recipe.calls, *others))
+    edited = edit_sources(both, _found(both), {PATH: f"{HEAD}{calls}{TAIL}"})
+    assert not edited.refused
+    kept = "ds = ds.map(load_kept, num_parallel_calls=tf.data.AUTOTUNE).cache()\n"
+    becomes = calls.replace("if training", f"{kept}if training").replace("(load)", "(load_drawn)")
+    assert edited.texts[PATH] == f"{SPLIT}{becomes}{TAIL}"
+
+
 @pytest.mark.parametrize(
     ("calls", "reason"),
     [
