@@ -10,6 +10,7 @@ import pytest
 from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, ScriptPrediction
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
@@ -162,9 +163,8 @@ def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_ver
     verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH)
     monkeypatch.setattr(fixing, "saved_by_one_iterator", lambda _: percent)
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One.")
-    found, left = fixing.worth_a_look(
-        [CACHE, one], SimpleNamespace(verdict=verdict), script(stages=stages(0.01), ceiling_ms=20.0)
-    )  # type: ignore[arg-type]
+    diagnosis = SimpleNamespace(verdict=verdict, calibration=Unavailable("Not timed."))
+    found, left = fixing.worth_a_look([CACHE, one], diagnosis, script(stages=stages(0.01), ceiling_ms=20.0))  # type: ignore[arg-type]
     assert found == ([one] if is_tried else [])
     assert LeftAlone(CACHE, fixing.NOT_HELD_UP) in left
     assert (LeftAlone(one, fixing.LITTLE_BETWEEN) in left) != is_tried
@@ -240,6 +240,15 @@ def test_whatever_else_a_step_loses_what_it_loses_to_input_can_be_helped(lost: f
     verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH, step=JudgedStep(4e7, lost, 22.5, 29, True))
     assert may_be_held_up(verdict, Unavailable("Something else slows it down.")) == (lost == 21.0)
     assert may_be_held_up(verdict, script(ceiling_ms=15.0)), "free input would save a quarter"
+
+
+@pytest.mark.parametrize(("alone_ms", "is_tried"), [(5.2, True), (5.6, False)])
+def test_what_the_step_saves_alone_is_tried_too_where_the_model_expects_less(
+    alone_ms: float, *, is_tried: bool
+) -> None:
+    verdict = Verdict(VerdictClass.IDLE_OTHER, "", (), Confidence.HIGH, cause=GapCause.PYTHON.value)
+    calibration = Calibration(1e6 * alone_ms, 1.4e6, 5.7e6)
+    assert may_be_held_up(verdict, script(ceiling_ms=19.5), calibration) == is_tried
 
 
 def test_what_another_order_would_gain_is_said_where_nothing_else_is_proposed() -> None:

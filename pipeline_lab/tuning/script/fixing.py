@@ -15,6 +15,7 @@ from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_ch
 from pipeline_lab.advice.script.script_run import ScriptRun, saved_by_one_iterator
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
@@ -49,6 +50,7 @@ _ONLY_LOOKED = "{place} only looks at an element or two, and no training was rec
 NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
+NOT_TIMED = Unavailable("The step alone was not timed.")
 NOT_RACED = Unavailable("Not raced: the gain is not measured.")
 
 
@@ -124,13 +126,18 @@ def find_fix(
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 
 
-def may_be_held_up(verdict: Verdict | None, run: ScriptRun | Unavailable) -> bool:
+def may_be_held_up(
+    verdict: Verdict | None, run: ScriptRun | Unavailable, calibration: Calibration | Unavailable = NOT_TIMED
+) -> bool:
     """Say whether a change of the input may help a script, so that more is tried than what the model expects a gain of.
 
-    Whatever its largest loss is, free input has to save enough of the step. Where the model does not explain the run, for other
-    programs or something else slowed it down, only a computation that is busy by itself speaks against it. Ends of iterators
+    Whatever its largest loss is, free input has to save enough of the step, by the model or by what the step took alone: where the
+    input computes on the cores that the step needs, the model knows less than that. Where the model does not explain the run, for
+    other programs or something else slowed it down, only a computation that is busy by itself speaks against it. Ends of iterators
     that are the largest loss hide what the next largest is.
     """
+    if not isinstance(calibration, Unavailable) and 100.0 - calibration.utilisation_percent >= WORTH_PERCENT:
+        return True
     if verdict is None or verdict.verdict_class in HELD_UP or verdict.cause == GapCause.ITERATOR_END.value:
         return True
     if isinstance(run, Unavailable):
@@ -208,7 +215,7 @@ def worth_a_look(
         loses_between, is_held_up = False, may_be_held_up(None, run)
     else:
         loses_between = saved_by_one_iterator(diagnosis) >= WORTH_PERCENT
-        is_held_up = may_be_held_up(diagnosis.verdict, run)
+        is_held_up = may_be_held_up(diagnosis.verdict, run, diagnosis.calibration)
 
     def speaks_against(change: Change) -> str:
         if change.joins_epochs:
