@@ -26,7 +26,7 @@ class Branch:
     def without(self, call: cst.Call) -> tuple[tuple[int, int], bytes]:
         """Return what to leave out where a method's call goes, its statement if that does nothing without it, and the comment that goes with it."""
         raw, statement = self.source.raw, self.source.statement_of(call)
-        if isinstance(statement, cst.Assign) and statement.value is call:
+        if isinstance(statement, cst.Assign) and statement.value is call and _name_of(statement) == self.name:
             start, end = self.source.span(statement)
             indent, _ = self.source.start_of_line(start)
             line_end, rest = self.source.rest_of_line(end)
@@ -128,20 +128,24 @@ def _check_read_once(source: ParsedSource, below: cst.CSTNode, name: str, names:
         RefusedError: It does.
     """
     value = below.value if isinstance(below, (cst.Assign, cst.Return)) else None
-    goes_on = isinstance(below, cst.Return) or (isinstance(below, cst.Assign) and _name_of(below) == name)
-    is_seen = isinstance(below, cst.Return) and _is_seen_elsewhere(source, below, name)
-    if not goes_on or value is None or _mentions(value, name) != 1 or is_seen:
+    goes_on = isinstance(below, cst.Assign) and _name_of(below) == name
+    if value is None or _mentions(value, name) != 1 or not (goes_on or _is_last(source, below, name)):
         raise RefusedError(f"{name} in {source.name} is read elsewhere between {names}.")
 
 
-def _is_seen_elsewhere(source: ParsedSource, end: cst.CSTNode, name: str) -> bool:
-    """Say whether a variable of a function may be read after what the function returns, or by others: ``finally``, closures, globals."""
-    around: cst.CSTNode | None = end
+def _is_last(source: ParsedSource, below: cst.CSTNode, name: str) -> bool:
+    """Say whether a statement is the last one that may read a variable of its function: not ``finally``, closures or globals either.
+
+    What a module's statement reads others may read later, and what one of a loop reads the next turn may; but for what is returned.
+    """
+    around: cst.CSTNode | None = below
     while around is not None and not isinstance(around, cst.FunctionDef):
+        if isinstance(around, (cst.For, cst.While)) and not isinstance(below, cst.Return):
+            return False
         around = source.parents.get(around)
     if around is None:
-        return False
-    last = source.span(end)[1]
+        return isinstance(below, cst.Return)
+    last = source.span(below)[1]
     for each in source.named(name):
         inner = source.parents.get(each)
         while inner is not None and not isinstance(inner, (cst.FunctionDef, cst.Lambda)):
@@ -149,8 +153,8 @@ def _is_seen_elsewhere(source: ParsedSource, end: cst.CSTNode, name: str) -> boo
         is_shared = isinstance(source.parents.get(each), cst.NameItem)
         is_inside = source.span(around)[0] <= source.span(each)[0] < source.span(around)[1]
         if is_inside and (is_shared or inner is not around or source.span(each)[0] >= last):
-            return True
-    return False
+            return False
+    return True
 
 
 def _follows(source: ParsedSource, above: cst.CSTNode, below: cst.CSTNode) -> bool:

@@ -56,7 +56,13 @@ def test_a_call_moves_over_several_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", ["ds = ds.batch(32)  # b", "return ds.batch(32)  # b", "ds = ds.batch(32).prefetch(1)"]
+    "ending",
+    [
+        "ds = ds.batch(32)  # b",
+        "return ds.batch(32)  # b",
+        "ds = ds.batch(32).prefetch(1)",
+        "batches = ds.batch(32)  # b\n    return batches",
+    ],
 )
 def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> None:
     text = f"def make(ds):\n    ds = ds.map(f)  # a\n\n    {ending}\n"
@@ -76,6 +82,9 @@ def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> 
         "mapped = ds.map(f)\nds = ds.batch(32)",
         "ds = keep(ds.map(f))\nds = ds.batch(32)",
         "for f in functions:\n    ds = ds.map(f)\nds = ds.batch(32)",
+        "def make(ds):\n    ds = ds.map(f)\n    batches = ds.batch(32)\n    return ds",
+        "def make(ds):\n    global ds\n    ds = ds.map(f)\n    batches = ds.batch(32)",
+        "def make(ds):\n    for a in b:\n        ds = ds.map(f)\n        batches = ds.batch(32)",
         "if a:\n    ds = ds.map(f)\nelse:\n    ds = ds.map(g)\nds = ds.batch(32)",
         "if a:\n    pass\nelif b:\n    ds = ds.map(f)\nds = ds.batch(32)",
         "if a:\n    ds = ds.map(f)\n    val = ds\nds = ds.batch(32)",
@@ -108,6 +117,7 @@ BEFORE = "    ds = ds.map(f).cache()\n    if training:\n        ds = ds.shuffle(
     [
         ("    return ds.map(f).batch(8)\n", "    return ds.batch(8)\n"),
         ("    return ds.map(f)\n", "    return ds\n"),
+        ("    made = ds.map(f)\n    return made\n", "    made = ds\n    return made\n"),
         ("    # decode\n    ds = ds.map(f)\n    return ds\n", "    # decode\n    return ds\n"),
         ("    ds = ds.map(f).batch(8)\n", "    ds = ds.batch(8)\n"),
         ("    ds = (\n        ds.map(f)\n        .batch(8)\n    )\n", "    ds = (\n        ds.batch(8)\n    )\n"),
