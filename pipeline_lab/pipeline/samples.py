@@ -297,9 +297,7 @@ def compare_others(before: Sample, after: Sample, places: Sequence[str]) -> Proo
     known = {each.places[0] for each in before.others if each.places}
     for place in places:
         if place not in known:
-            sentence = (
-                f"It also changes the dataset that {place} makes, which is not there yet when the training begins."
-            )
+            sentence = f"It also changes the dataset that {place} makes, which cannot be compared: it is not there when the training begins."
             return Proof(ProofOutcome.FAILED, sentence)
     if (before.others and before.made != after.made) or len(before.others) != len(after.others):
         return Proof(ProofOutcome.FAILED, "The changed script makes other datasets beside the training's.")

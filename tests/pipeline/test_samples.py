@@ -109,7 +109,7 @@ def test_other_datasets_have_to_stay_as_they_are_too() -> None:
     )
     late = compare_others(before, before, ["train.py:9"])
     assert late is not None
-    assert "not there yet when the training begins" in late.sentence
+    assert "it is not there when the training begins" in late.sentence
     more = compare_others(before, replace(before, made=3), [])
     assert more is not None
     assert more.outcome is ProofOutcome.FAILED
