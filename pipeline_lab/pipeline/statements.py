@@ -11,7 +11,9 @@ from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Spli
 
 @dataclass(frozen=True)
 class Branch:
-    """An ``if`` that may put one more call behind a dataset, ``if training: ds = ds.shuffle(90)``, before the statement that goes on with it.
+    """An ``if`` that may put one more call behind a dataset, before the statement that goes on with it.
+
+    Either ``if training: ds = ds.shuffle(90)`` or ``ds = ds.shuffle(90) if training else ds``.
 
     Attributes:
         source: The file.
@@ -60,28 +62,40 @@ def branch_between(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> Br
         RefusedError: It is, but something else may read what the first returns.
     """
     above, below = source.statement_of(upper), source.statement_of(lower)
-    if above is None or below is None or not (isinstance(above, cst.Assign) and above.value is upper):
+    if not isinstance(above, cst.Assign) or below is None:
         return None
-    name = _name_of(above)
+    name, branch, below_line = _name_of(above), _branch_around(source, above, upper), source.parents[below]
     taken = [call.func.value if isinstance(call.func, cst.Attribute) else None for call in (upper, lower)]
-    if not name or not all(isinstance(each, cst.Name) and each.value == name for each in taken):
+    if branch is None or not name or not all(isinstance(each, cst.Name) and each.value == name for each in taken):
         return None
-    line = source.parents[above]
-    block = line if isinstance(line, cst.SimpleStatementSuite) else source.parents.get(line)
-    branch = None if block is None else source.parents.get(block)
-    if not (isinstance(branch, cst.If) and branch.orelse is None and _is_alone(above, line) and _is_alone(line, block)):
-        return None
-    around, below_line = source.parents[branch], source.parents[below]
+    statement, test = branch
+    around = source.parents[statement]
     body: Sequence[cst.CSTNode] = () if isinstance(around, cst.If) else getattr(around, "body", ())
-    if not any(one is branch and other is below_line for one, other in pairwise(body)) or not _is_alone(
-        below, below_line
-    ):
+    is_next = any(one is statement and other is below_line for one, other in pairwise(body))
+    if not is_next or not _is_alone(below, below_line):
         return None
     names = f"{source.code(upper.func).rpartition('.')[2]} and {source.code(lower.func).rpartition('.')[2]}"
-    if _mentions(branch.test, name) or _mentions(upper, name) != 1 or _sets_a_name(branch.test):
+    if _mentions(test, name) or _mentions(upper, name) != 1 or _sets_a_name(test):
         raise RefusedError(f"{name} in {source.name} is read elsewhere between {names}.")
     _check_read_once(source, below, name, names)
-    return Branch(source, name, source.span(branch)[0])
+    return Branch(source, name, source.span(statement)[0])
+
+
+def _branch_around(
+    source: ParsedSource, above: cst.Assign, upper: cst.Call
+) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
+    """Return the statement that assigns a call's dataset in one case and leaves it alone in the other, and what tells which."""
+    line = source.parents[above]
+    value = above.value
+    if isinstance(value, cst.IfExp) and upper in (value.body, value.orelse):
+        other = value.orelse if value.body is upper else value.body
+        is_same = isinstance(other, cst.Name) and other.value == _name_of(above)
+        return (line, value.test) if is_same and _is_alone(above, line) else None
+    block = line if isinstance(line, cst.SimpleStatementSuite) else source.parents.get(line)
+    branch = None if block is None else source.parents.get(block)
+    if value is not upper or not isinstance(branch, cst.If) or branch.orelse is not None:
+        return None
+    return (branch, branch.test) if _is_alone(above, line) and _is_alone(line, block) else None
 
 
 def _name_of(assigned: cst.Assign) -> str:

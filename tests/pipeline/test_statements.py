@@ -97,6 +97,11 @@ def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> 
         "if a:\n    ds = ds.map(f)\nds = ds.batch(count(ds))",
         "if a:\n    ds = ds.map(f)\nval = ds.batch(32)",
         "if a:\n    ds = raw.map(f)\nds = ds.batch(32)",
+        "ds = ds.map(f) if a else other\nds = ds.batch(32)",
+        "ds = ds.map(f) if len(ds) else ds\nds = ds.batch(32)",
+        "ds = ds.map(f) if a else ds; val = ds\nds = ds.batch(32)",
+        "other = ds.map(f) if a else ds\nds = ds.batch(32)",
+        "if b:\n    ds = ds.map(f) if a else ds\nds = ds.batch(32)",
         "while a:\n    ds = ds.map(f)\nds = ds.batch(32)",
     ],
 )
@@ -129,6 +134,16 @@ def test_a_call_moves_before_an_if_that_may_make_the_one_before_it(goes_on: str,
     after = written(f"{BRANCH}{goes_on}", MoveBefore(2, 1, "cache"))
     assert after == f"def make(ds, training):\n{BEFORE}{becomes}"
     assert ast.parse(after)
+
+
+@pytest.mark.parametrize(
+    "line", ["ds = ds.shuffle(90) if training else ds", "ds = ds if len(files) < 9 else ds.shuffle(90)  # mixed"]
+)
+def test_a_call_moves_before_a_line_that_makes_the_one_before_it_or_not(line: str) -> None:
+    text = f"def make(ds, training):\n    {line}\n    return ds.map(f).batch(8)\n"
+    assert written(text, MoveBefore(2, 1, "cache")) == (
+        f"def make(ds, training):\n    ds = ds.map(f).cache()\n    {line}\n    return ds.batch(8)\n"
+    )
 
 
 def test_what_moves_before_an_if_takes_its_comment_and_arguments_along() -> None:
