@@ -15,7 +15,7 @@ ENTRIES = read_entries()
 def test_entries_are_complete_and_in_sets() -> None:
     assert len(ENTRIES) >= 25
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
-    assert {entry.set for entry in ENTRIES} == {"tune", "score", "fresh", "unseen", "later"}
+    assert {entry.set for entry in ENTRIES} == {"tune", "score", "fresh", "unseen", "later", "last"}
     assert {change.kind for entry in ENTRIES for change in entry.changes} <= set(WORDS)
     assert {change.effect for entry in ENTRIES for change in entry.changes} == {"nothing", "order", "content"}
     assert all(len(entry.commit) == 40 for entry in ENTRIES)

@@ -52,7 +52,7 @@ def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scripts", description=__doc__)
     parser.add_argument("--sources", type=Path, help="folder of clones")
     parser.add_argument("--output", type=Path, default=Path("/tmp/scripts-benchmark"))
-    parser.add_argument("--set", choices=("tune", "score", "fresh", "unseen", "later", "all"), default="tune")
+    parser.add_argument("--set", choices=("tune", "score", "fresh", "unseen", "later", "last", "all"), default="tune")
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="scripts whose name contains the text"
     )

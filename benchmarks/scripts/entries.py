@@ -50,7 +50,7 @@ class Entry:
         start, until: The text is taken from the first line that contains ``start`` up to the one that contains ``until``.
         replace: Our substitutions, pairs of text.
         changes: Candidates for what helps most.
-        given_set: The set that it belongs to, where its name does not tell: ``fresh``, ``unseen`` and ``later`` for those that were chosen after all rules were set.
+        given_set: The set that it belongs to, where its name does not tell: ``fresh``, ``unseen``, ``later`` and ``last`` for those that were chosen after all rules were set.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def set(self) -> str:
-        """Thresholds and rules are set on ``tune``; ``score``, ``fresh``, ``unseen`` and ``later`` judge them, and are looked at once."""
+        """Thresholds and rules are set on ``tune``; the others judge them, and are looked at once."""
         return self.given_set or ("tune", "score")[hashlib.sha256(self.name.encode()).digest()[0] % 2]
 
     def text(self, sources: Path, change: Change | None = None, *, epochs: int) -> str:

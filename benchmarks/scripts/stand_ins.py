@@ -216,6 +216,17 @@ def captions(path: str, count: int) -> None:
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
+def facade_folder(folder: str, count: int, size: tuple[int, int]) -> None:
+    """Write pictures of houses, each with the classes of its parts as colours and as numbers."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    pictures = _pictures(*size)
+    for number in range(count):
+        picture, path = pictures[number % 8], Path(folder, f"{number}.jpg")
+        picture.save(path, "JPEG", quality=90)
+        picture.save(path.with_suffix(".png"))
+        picture.convert("L").point(lambda value: value % 12).save(path.with_suffix(".bmp"))
+
+
 def depth_folder(folder: str, count: int, size: tuple[int, int]) -> None:
     """Write pictures with a map of depths and one of where these are known, as NumPy files."""
     picture_folder(folder, count, size, "png", "{:03}")
