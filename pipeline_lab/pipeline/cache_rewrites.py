@@ -138,7 +138,7 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
     for shuffled, mapped in itertools.pairwise(chain.direct):
         is_next = shuffled.method == "shuffle" and mapped.method == "map" and mapped.inputs == (shuffled.number,)
         same = made_at_one_place(chain.recipe, mapped.number)
-        if is_next and all(_is_the_same(chain, each) for each in same):
+        if is_next and all(_is_the_same(chain, each, shuffled) for each in same):
             yield RewritePlace(
                 mapped,
                 (MoveBefore(mapped.number, shuffled.number, "cache"),),
@@ -147,12 +147,16 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
             )
 
 
-def _is_the_same(chain: Chain, mapped: DatasetCall) -> bool:
-    """Say whether what a map makes is the same each time but for a shuffle that it takes, for one dataset of its expression."""
-    below = chain.recipe.call(mapped.inputs[0])
-    taken = below if below.method == "shuffle" and below.is_direct else mapped
-    own = Chain(chain.recipe, chain.use, mapped.number)
-    return not mapped.stateful and not mapped.python and _is_pure_before(own, taken)
+def _is_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall) -> bool:
+    """Say whether what a map makes is the same each time but for a shuffle that it moves before, for one dataset of its expression."""
+    return not mapped.stateful and not mapped.python and _is_given_the_same(chain, mapped, shuffled)
+
+
+def _is_given_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall | None) -> bool:
+    """Say whether what a map takes is the same each time, or what a call of the given one's expression takes that it moves before."""
+    over = () if shuffled is None else made_at_one_place(chain.recipe, shuffled.number)
+    first = next((each for each in over if mapped.inputs == (each.number,)), mapped)
+    return _is_pure_before(Chain(chain.recipe, chain.use, mapped.number), first)
 
 
 def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
@@ -165,7 +169,7 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         below = chain.recipe.call(call.inputs[0])
         shuffled = below if below.method == "shuffle" and below in chain.direct else None
         same = made_at_one_place(chain.recipe, call.number)
-        if not all(_keeps_the_same(chain, each) for each in same):
+        if not all(_keeps_the_same(chain, each, shuffled) for each in same):
             continue
         if any(each.method in _CUTTING for each in chain.calls) or (parts := _parts_of(chain, given)) is None:
             continue
@@ -178,13 +182,11 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         )
 
 
-def _keeps_the_same(chain: Chain, mapped: DatasetCall) -> bool:
+def _keeps_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall | None) -> bool:
     """Say whether what a map's first part is given is the same each time, and all of it is read, for one dataset of its expression."""
-    own = Chain(chain.recipe, chain.use, mapped.number)
-    below = chain.recipe.call(mapped.inputs[0])
-    taken = below if below.method == "shuffle" and below in own.direct else mapped
-    is_whole = not any(call.method in _CUTTING for call in own.calls)
-    return is_whole and len(mapped.inputs) == 1 and _is_pure_before(own, taken)
+    calls = Chain(chain.recipe, chain.use, mapped.number).calls
+    is_whole = not any(call.method in _CUTTING for call in calls)
+    return is_whole and _is_given_the_same(chain, mapped, shuffled)
 
 
 def _parts_of(chain: Chain, given: dict[str, Any]) -> FunctionParts | None:

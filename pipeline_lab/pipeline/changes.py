@@ -6,7 +6,7 @@ numbers in the recipe of the script as it is, also where several changes are mad
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
@@ -282,14 +282,16 @@ def spread(recipe: Recipe, change: Change) -> Change:
     edits: list[Edit] = []
     for edit in change.edits:
         if isinstance(edit, Split) and edit.before is not None:
-            method = recipe.call(edit.before).method
-            edits += [
-                replace(edit, call=call.number, before=call.inputs[0] if is_taken else None)
-                for call in made_at_one_place(recipe, edit.call)
-                for is_taken in (recipe.call(call.inputs[0]).method == method,)
-            ]
+            shuffles = {each.number for each in made_at_one_place(recipe, edit.before)}
+            made = (each for each in made_at_one_place(recipe, edit.call) if each.number != edit.call)
+            edits += [edit, *(replace(edit, call=each.number, before=_one_of(each.inputs, shuffles)) for each in made)]
         elif isinstance(edit, (SetArgument, Remove, Rename, InBatches, Split)):
             edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]
         else:
             edits.append(edit)
     return replace(change, edits=tuple(edits))
+
+
+def _one_of(inputs: tuple[int, ...], numbers: Set[int]) -> int | None:
+    """Return the input of a call that is among some numbers."""
+    return next((each for each in inputs if each in numbers), None)

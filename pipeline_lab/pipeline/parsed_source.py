@@ -140,14 +140,57 @@ class ParsedSource:
 
     def start_of_line(self, offset: int) -> tuple[bytes, bool]:
         """Return the blanks that the line of an offset begins with, and whether nothing else is before the offset."""
-        start = max(self.raw.rfind(b"\n", 0, offset), self.raw.rfind(b"\r", 0, offset)) + 1
-        before = self.raw[start:offset]
+        before = self.raw[self.line_start(offset) : offset]
         return before[: len(before) - len(before.lstrip(b" \t"))], not before.strip()
+
+    def line_start(self, offset: int) -> int:
+        """Return where the line of an offset begins."""
+        return max(self.raw.rfind(b"\n", 0, offset), self.raw.rfind(b"\r", 0, offset)) + 1
+
+    def line_above(self, offset: int) -> int:
+        """Return where the line above that of an offset begins; the same line if it is the first one."""
+        start = self.line_start(offset)
+        return self.line_start(start - (2 if self.raw[:start].endswith(b"\r\n") else 1)) if start else 0
+
+    def line_below(self, offset: int) -> int:
+        """Return where the line after that of an offset begins, or where the file ends."""
+        end, _ = self.rest_of_line(offset)
+        return min(len(self.raw), end + (2 if self.raw[end : end + 2] == b"\r\n" else 1))
+
+    def above_comments(self, offset: int) -> int:
+        """Return where the line of an offset begins, or the first of the comments directly above it, which are indented as it is."""
+        start = self.line_start(offset)
+        mark = self.start_of_line(offset)[0] + b"#"
+        while start and self.raw.startswith(mark, above := self.line_above(start)):
+            start = above
+        return start
 
     def is_continued(self, offset: int) -> bool:
         """Say whether the line of an offset continues the one before it by a backslash."""
-        start = max(self.raw.rfind(b"\n", 0, offset), self.raw.rfind(b"\r", 0, offset))
-        return self.raw[:start].rstrip(b"\r").endswith(b"\\") if start > 0 else False
+        start = self.line_start(offset)
+        return self.raw[:start].rstrip(b"\r\n").endswith(b"\\") if start else False
+
+    def dedented(self, text: bytes, call: cst.Call, place: int) -> bytes:
+        """Return the text of a method's call as it is indented at another place; as it is where a string has several lines.
+
+        Args:
+            text: The call, from its dot.
+            call: Where it stood.
+            place: Where a statement begins that it comes before.
+        """
+        was, becomes = (self.start_of_line(at)[0] for at in (self.core(call)[0], place))
+        lines = re.split(rb"(?<=\n)", text)
+        is_plain = not any(b"\n" in line for line in self._strings(call))
+        if not is_plain or not was.startswith(becomes):
+            return text
+        return lines[0] + b"".join(becomes + line[len(was) :] if line.startswith(was) else line for line in lines[1:])
+
+    def _strings(self, node: cst.CSTNode) -> Iterator[bytes]:
+        kinds = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
+        if isinstance(node, kinds):
+            yield self.code(node).encode()
+        for child in node.children:
+            yield from self._strings(child)
 
     def core(self, call: cst.Call) -> tuple[int, int]:
         """Return the range of a method's call from its dot to its closing bracket.
@@ -225,14 +268,7 @@ class ParsedSource:
             statement = parent
         decorators = getattr(statement, "decorators", ())
         start = min(self.span(each)[0] for each in (statement, *decorators))
-        start = self.raw.rfind(b"\n", 0, start) + 1
-        while (
-            start
-            and (above := self.raw.rfind(b"\n", 0, start - 1) + 1) < start
-            and self.raw[above:start].startswith(b"#")
-        ):
-            start = above
-        return start
+        return self.above_comments(start)
 
     def set_arguments(self, call: cst.Call, given: Mapping[str, Value], order: tuple[str, ...]) -> list[Splice]:
         """Return the splices that give a call arguments.

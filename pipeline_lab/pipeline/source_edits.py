@@ -406,8 +406,7 @@ class _Writer:
         if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:
             self._others(links[0][2])
             added = f".{then}()".encode() if then else b""
-            place, (left, comment) = source.core(lower), branch.without(lower)
-            self._moves.append(_MoveBeforeBranch(source.path, branch, place, added, left, comment))
+            self._moves.append(_MoveBeforeBranch(source.path, branch, lower, added))
             return
         for (_, below, call), (_, upper, above) in pairwise(links):
             self._check_together(above, call)
@@ -485,26 +484,24 @@ class _MoveBeforeBranch:
     Attributes:
         path: Of the file.
         branch: Before which it comes.
-        place: Of the call.
+        call: That moves.
         added: What is written after it.
-        left: What goes where it was.
-        comment: That goes with it.
     """
 
     path: str
     branch: Branch
-    place: tuple[int, int]
+    call: cst.Call
     added: bytes
-    left: tuple[int, int]
-    comment: bytes
 
     def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
-        """Return the line before the branch, and nothing for what goes; something new after the call stays there."""
-        end = self.place[1]
-        has_new = any(end <= each.start == each.end < self.left[1] for each in splices)
-        left, comment = (self.place, b"") if has_new else (self.left, self.comment)
-        moved = splice(raw, splices, *self.place) + self.added
-        return [self.branch.before(moved, comment), Splice(*left, b"")]
+        """Return the line before the branch, and delete what moved; what is inserted behind it stays."""
+        source = self.branch.source
+        place = source.core(self.call)
+        behind, _ = source.rest_of_line(place[1])
+        has_new = any(place[1] <= each.start == each.end <= behind for each in splices)
+        taken = self.branch.take_out(self.call, has_new=has_new)
+        moved = source.dedented(splice(raw, splices, *place), self.call, self.branch.start) + self.added
+        return [self.branch.before(moved, taken.comment, taken.above), Splice(*taken.place, b"")]
 
 
 def _is_inside(each: Splice, slot: Splice) -> bool:

@@ -1,12 +1,15 @@
 """Which statements of a file hand one dataset on to each other, so that calls of it can change places."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
 
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
+
+_INNER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp)
+"""What reads a variable of the function around it later than it stands there."""
 
 
 @dataclass(frozen=True)
@@ -25,59 +28,95 @@ class Branch:
     name: str
     start: int
 
-    def without(self, call: cst.Call) -> tuple[tuple[int, int], bytes]:
-        """Return what to leave out where a method's call goes, its statement if that does nothing without it, and the comment that goes with it."""
-        raw, statement = self.source.raw, self.source.statement_of(call)
-        if isinstance(statement, cst.Assign) and statement.value is call and _name_of(statement) == self.name:
-            start, end = self.source.span(statement)
-            indent, _ = self.source.start_of_line(start)
-            line_end, rest = self.source.rest_of_line(end)
-            return (start - len(indent), line_end + len(self.source.newline)), rest if rest.startswith(b"#") else b""
-        dot, end = self.source.core(call)
-        line_end, rest = self.source.rest_of_line(end)
-        has_comment = rest.startswith(b"#")
-        following = raw[line_end if has_comment else end :].lstrip()
-        if following.startswith(b"."):
-            return (dot, len(raw) - len(following)), rest if has_comment else b""
-        _, is_first = self.source.start_of_line(dot)
-        return (len(raw[:dot].rstrip()) if is_first else dot, end), b""
+    def take_out(self, call: cst.Call, *, has_new: bool) -> "TakenOut":
+        """Return what to delete where a moved call stood, and the comments to take along.
 
-    def before(self, calls: bytes, comment: bytes = b"") -> Splice:
-        """Return the line that calls methods of the dataset before the branch.
+        Args:
+            call: A method's.
+            has_new: Something is inserted behind the call, and stays.
+
+        Raises:
+            RefusedError: A backslash continues the line before it.
+        """
+        raw, statement = self.source.raw, self.source.statement_of(call)
+        dot, end = self.source.core(call)
+        if self.source.is_continued(dot):
+            raise RefusedError(f"Lines of {self.source.name} are continued by a backslash there.")
+        if isinstance(statement, cst.Assign) and statement.value is call and _name_of(statement) == self.name:
+            is_commented = any(isinstance(each, cst.Comment) for each in _below(statement))
+            if not is_commented and not has_new:
+                return self._take_out_statement(statement)
+        line_end, rest = self.source.rest_of_line(end)
+        comment = rest if rest.startswith(b"#") else b""
+        last = line_end if comment else end
+        _, is_first = self.source.start_of_line(dot)
+        if is_first:
+            return TakenOut((len(raw[:dot].rstrip()), last), comment)
+        following = raw[last:].lstrip()
+        if following.startswith(b".") and not has_new:
+            return TakenOut((dot, len(raw) - len(following)), comment)
+        return TakenOut((dot, end))
+
+    def _take_out_statement(self, statement: cst.Assign) -> "TakenOut":
+        """Take out a whole statement that does nothing without its call, the comments above it, and a blank line if there are two."""
+        source = self.source
+        start, end = source.span(statement)
+        begin, last = source.above_comments(start), source.line_below(end)
+        above = tuple(line.strip() for line in source.raw[begin : source.line_start(start)].splitlines())
+        rest = source.rest_of_line(end)[1].lstrip(b"; \t")
+        if not source.rest_of_line(last)[1]:
+            while begin and not source.raw[source.line_above(begin) : begin].strip():
+                begin = source.line_above(begin)
+        return TakenOut((begin, last), rest, above)
+
+    def before(self, calls: bytes, comment: bytes = b"", above: Sequence[bytes] = ()) -> Splice:
+        """Return the line that calls methods of the dataset before the branch, and before the comments above that.
 
         Args:
             calls: From the first one's dot.
             comment: Behind them.
+            above: Lines of comments before them.
         """
         indent, _ = self.source.start_of_line(self.start)
+        place = self.source.above_comments(self.start)
         name = self.name.encode()
-        behind = (b"  " if comment else b"") + comment + self.source.newline + indent
-        return Splice(self.start, self.start, name + b" = " + name + calls + behind)
+        line = name + b" = " + name + calls + (b"  " if comment else b"") + comment
+        lines = b"".join(indent + each + self.source.newline for each in (*above, line))
+        return Splice(place, place, lines)
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """What moved away.
+
+    Attributes:
+        place: To delete.
+        comment: Behind it.
+        above: Lines of comments above it.
+    """
+
+    place: tuple[int, int]
+    comment: bytes = b""
+    above: tuple[bytes, ...] = ()
 
 
 def branch_between(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> Branch | None:
-    """Return the ``if`` around a call that another one follows with and without it; None where it is no such.
+    """Return the ``if`` around a call that another one follows with and without it; None where there is none.
 
     Raises:
-        RefusedError: It is, but something else may read what the first returns.
+        RefusedError: There is, but something else may read what the first returns.
     """
     above, below = source.statement_of(upper), source.statement_of(lower)
     if not isinstance(above, cst.Assign) or below is None:
         return None
-    name, branch, below_line = _name_of(above), _branch_around(source, above, upper), source.parents[below]
+    name, branch = _name_of(above), _branch_around(source, above, upper)
     taken = [call.func.value if isinstance(call.func, cst.Attribute) else None for call in (upper, lower)]
     if branch is None or not name or not all(isinstance(each, cst.Name) and each.value == name for each in taken):
         return None
     statement, test = branch
-    around = source.parents[statement]
-    body: Sequence[cst.CSTNode] = () if isinstance(around, cst.If) else getattr(around, "body", ())
-    is_next = any(one is statement and other is below_line for one, other in pairwise(body))
-    if not is_next or not _is_alone(below, below_line):
+    if not _follows(source, statement, below):
         return None
-    names = f"{source.code(upper.func).rpartition('.')[2]} and {source.code(lower.func).rpartition('.')[2]}"
-    if _mentions(test, name) or _mentions(upper, name) != 1 or _sets_a_name(test):
-        raise RefusedError(f"{name} in {source.name} is read elsewhere between {names}.")
-    _check_read_once(source, below, name, names)
+    _check_values(source, upper, lower, name, test)
     return Branch(source, name, source.span(statement)[0])
 
 
@@ -85,32 +124,17 @@ def _branch_around(
     source: ParsedSource, above: cst.Assign, upper: cst.Call
 ) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
     """Return the statement that assigns a call's dataset in one case and leaves it alone in the other, and what tells which."""
-    line = source.parents[above]
-    value = above.value
+    line, value = source.parents[above], above.value
     if isinstance(value, cst.IfExp) and upper in (value.body, value.orelse):
         other = value.orelse if value.body is upper else value.body
         is_same = isinstance(other, cst.Name) and other.value == _name_of(above)
-        return (line, value.test) if is_same and _is_alone(above, line) else None
+        return (line, value.test) if is_same and _holds_one(line) else None
     block = line if isinstance(line, cst.SimpleStatementSuite) else source.parents.get(line)
     branch = None if block is None else source.parents.get(block)
-    if value is not upper or not isinstance(branch, cst.If) or branch.orelse is not None:
+    is_elif = branch is not None and isinstance(source.parents.get(branch), cst.If)
+    if value is not upper or not isinstance(branch, cst.If) or branch.orelse is not None or is_elif:
         return None
-    return (branch, branch.test) if _is_alone(above, line) and _is_alone(line, block) else None
-
-
-def _name_of(assigned: cst.Assign) -> str:
-    """Return the variable that is assigned, if it is one."""
-    target = assigned.targets[0].target if len(assigned.targets) == 1 else None
-    return target.value if isinstance(target, cst.Name) else ""
-
-
-def _is_alone(statement: cst.CSTNode, block: cst.CSTNode | None) -> bool:
-    """Say whether a statement is all that a line or a block holds, or the line itself."""
-    return statement is block or len(getattr(block, "body", ())) == 1
-
-
-def _sets_a_name(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.NamedExpr) or any(_sets_a_name(child) for child in node.children)
+    return (branch, branch.test) if _holds_one(line) and _holds_one(block) else None
 
 
 def check_adjacent(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> None:
@@ -121,67 +145,134 @@ def check_adjacent(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> No
     """
     receiver = lower.func.value if isinstance(lower.func, cst.Attribute) else None
     if receiver is upper:
+        _check_names(source, upper, lower)
         return
-    names = f"{source.code(upper.func).rpartition('.')[2]} and {source.code(lower.func).rpartition('.')[2]}"
-    far = RefusedError(f"{names} are not written directly one after the other in {source.name}.")
     above, below = source.statement_of(upper), source.statement_of(lower)
-    if not (isinstance(above, cst.Assign) and above.value is upper and len(above.targets) == 1):
-        raise far
-    target = above.targets[0].target
-    if not (isinstance(target, cst.Name) and isinstance(receiver, cst.Name) and receiver.value == target.value):
-        raise far
-    if below is None or not _follows(source, above, below):
-        raise far
-    _check_read_once(source, below, target.value, names)
+    name = _name_of(above) if isinstance(above, cst.Assign) and above.value is upper else ""
+    is_taken = bool(name) and isinstance(receiver, cst.Name) and receiver.value == name
+    if above is None or below is None or not is_taken or not _follows(source, source.parents[above], below):
+        raise RefusedError(
+            f"{_names(source, upper, lower)} are not written directly one after the other in {source.name}."
+        )
+    _check_values(source, upper, lower, name)
 
 
-def _check_read_once(source: ParsedSource, below: cst.CSTNode, name: str, names: str) -> None:
-    """Refuse a statement that reads a variable more than once, or leaves it to others.
+def _names(source: ParsedSource, *calls: cst.Call) -> str:
+    return " and ".join(source.code(call.func).rpartition(".")[2] for call in calls)
+
+
+def _check_values(
+    source: ParsedSource, upper: cst.Call, lower: cst.Call, name: str, test: cst.BaseExpression | None = None
+) -> None:
+    """Refuse calls of two statements unless nothing but the second one reads the variable between them, and it always does.
+
+    Args:
+        source: The file.
+        upper, lower: Each called on the variable, or the first on something else.
+        name: The variable.
+        test: What tells whether the first one is called, if something does.
 
     Raises:
-        RefusedError: It does.
+        RefusedError: Something may.
     """
-    value = below.value if isinstance(below, (cst.Assign, cst.Return)) else None
+    names, below = _names(source, upper, lower), source.statement_of(lower)
+    read = RefusedError(f"{name} in {source.name} is read elsewhere between {names}.")
+    if not isinstance(below, (cst.Assign, cst.Return)):
+        raise RefusedError(f"{names} in {source.name} are not in statements that assign or return what they make.")
     goes_on = isinstance(below, cst.Assign) and _name_of(below) == name
-    if value is None or _mentions(value, name) != 1 or not (goes_on or _is_last(source, below, name)):
-        raise RefusedError(f"{name} in {source.name} is read elsewhere between {names}.")
+    if _mentions(below, name) != 1 + goes_on or any(_mentions(each, name) for each in upper.args):
+        raise read
+    if not (goes_on or _is_last(source, below, name)):
+        raise read
+    if test is not None and (_mentions(test, name) or (_has(test, cst.Call) and _is_shared(source, below, name))):
+        raise read
+    if any(isinstance(each, (cst.IfExp, cst.BooleanOperation, *_INNER)) for each in _around(source, lower, below)):
+        raise RefusedError(f"{_names(source, lower)} in {source.name} is not always called.")
+    if any(isinstance(each, cst.Try) for each in _around(source, below)):
+        raise RefusedError(f"Between {names} in {source.name} an error may be caught.")
+    _check_names(source, upper, lower, *(() if test is None else (test,)))
 
 
-def _is_last(source: ParsedSource, below: cst.CSTNode, name: str) -> bool:
-    """Say whether a statement is the last one that may read a variable of its function: not ``finally``, closures or globals either.
+def _check_names(source: ParsedSource, *expressions: cst.BaseExpression) -> None:
+    """Refuse expressions that set variables, which the others might read.
 
-    What a module's statement reads others may read later, and what one of a loop reads the next turn may; but for what is returned.
+    Raises:
+        RefusedError: One does.
     """
-    around: cst.CSTNode | None = below
-    while around is not None and not isinstance(around, cst.FunctionDef):
-        if isinstance(around, (cst.For, cst.While)) and not isinstance(below, cst.Return):
-            return False
-        around = source.parents.get(around)
-    if around is None:
+    if any(_has(each, cst.NamedExpr) for each in expressions):
+        raise RefusedError(f"A variable is set by := beside these calls in {source.name}.")
+
+
+def _is_last(source: ParsedSource, below: cst.Assign | cst.Return, name: str) -> bool:
+    """Say whether no other statement reads a variable after one.
+
+    Outside of functions others may read it later, and in a loop the next turn may, unless the statement returns.
+    """
+    around = list(_around(source, below))
+    function = next((each for each in around if isinstance(each, (cst.FunctionDef, cst.ClassDef))), None)
+    if not isinstance(function, cst.FunctionDef):
         return isinstance(below, cst.Return)
-    last = source.span(below)[1]
-    for each in source.named(name):
-        inner = source.parents.get(each)
-        while inner is not None and not isinstance(inner, (cst.FunctionDef, cst.Lambda)):
-            inner = source.parents.get(inner)
-        is_shared = isinstance(source.parents.get(each), cst.NameItem)
-        is_inside = source.span(around)[0] <= source.span(each)[0] < source.span(around)[1]
-        if is_inside and (is_shared or inner is not around or source.span(each)[0] >= last):
-            return False
-    return True
-
-
-def _follows(source: ParsedSource, above: cst.CSTNode, below: cst.CSTNode) -> bool:
-    """Say whether two statements stand one directly after the other, each on lines of its own."""
-    lines = [source.parents.get(above), source.parents.get(below)]
-    if not all(isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 for line in lines):
+    inside = around[: around.index(function)]
+    if isinstance(below, cst.Assign) and any(isinstance(each, (cst.For, cst.While)) for each in inside):
         return False
-    block = source.parents.get(lines[0]) if lines[0] is not None else None
-    body: Sequence[cst.CSTNode] = getattr(block, "body", ())
-    return any(one is lines[0] and other is lines[1] for one, other in pairwise(body))
+    last, end = source.span(below)[1], source.span(function)[1]
+    is_later = any(last <= source.span(each)[0] < end for each in source.named(name))
+    return not is_later and not _is_shared(source, below, name)
+
+
+def _is_shared(source: ParsedSource, statement: cst.CSTNode, name: str) -> bool:
+    """Say whether a variable around a statement is also one of other functions, or declared ``global`` or ``nonlocal``."""
+    functions = (each for each in _around(source, statement) if isinstance(each, cst.FunctionDef))
+    own: cst.CSTNode = next(functions, source.module)
+    start, end = (0, len(source.raw)) if own is source.module else source.span(own)
+    for each in source.named(name):
+        if start <= source.span(each)[0] < end:
+            inner = next((one for one in _around(source, each) if isinstance(one, _INNER)), source.module)
+            if inner is not own or isinstance(source.parents.get(each), cst.NameItem):
+                return True
+    return False
+
+
+def _name_of(assigned: cst.Assign) -> str:
+    """Return the variable that is assigned, if it is one."""
+    target = assigned.targets[0].target if len(assigned.targets) == 1 else None
+    return target.value if isinstance(target, cst.Name) else ""
+
+
+def _holds_one(block: cst.CSTNode | None) -> bool:
+    """Say whether a line holds one statement, or a block one line."""
+    return len(getattr(block, "body", ())) == 1
+
+
+def _follows(source: ParsedSource, line: cst.CSTNode, below: cst.CSTNode) -> bool:
+    """Say whether a small statement stands alone on the line directly after a line or a block."""
+    below_line = source.parents[below]
+    if not isinstance(below_line, cst.SimpleStatementLine) or not _holds_one(below_line):
+        return False
+    if isinstance(line, cst.SimpleStatementLine) and not _holds_one(line):
+        return False
+    body: Sequence[cst.CSTNode] = getattr(source.parents.get(line), "body", ())
+    return any(one is line and other is below_line for one, other in pairwise(body))
+
+
+def _around(source: ParsedSource, node: cst.CSTNode, until: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
+    """Yield what is around a node, the innermost first, up to another one."""
+    around = source.parents.get(node)
+    while around is not None and around is not until:
+        yield around
+        around = source.parents.get(around)
+
+
+def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for child in node.children:
+        yield child
+        yield from _below(child)
+
+
+def _has(node: cst.CSTNode, kind: type[cst.CSTNode]) -> bool:
+    return isinstance(node, kind) or any(isinstance(each, kind) for each in _below(node))
 
 
 def _mentions(node: cst.CSTNode, name: str) -> int:
-    """Count how often an expression names a variable."""
-    own = isinstance(node, cst.Name) and node.value == name
-    return own + sum(_mentions(child, name) for child in node.children)
+    """Count how often a variable is named."""
+    return sum(isinstance(each, cst.Name) and each.value == name for each in (node, *_below(node)))

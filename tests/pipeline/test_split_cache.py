@@ -156,13 +156,13 @@ def test_datasets_of_one_expression_are_split_once_and_those_that_shuffle_apart_
     assert "are not used together everywhere" in refused[0].reason
 
 
-@pytest.mark.parametrize("has_other", [False, True])
-def test_what_is_kept_comes_before_a_shuffle_that_not_all_datasets_take(tmp_path: Path, *, has_other: bool) -> None:
+@pytest.mark.parametrize("number", [0, 9])
+def test_what_is_kept_comes_before_a_shuffle_that_not_all_datasets_take(tmp_path: Path, number: int) -> None:
     calls = "ds = data.range(9)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(load).batch(4)\n"
     recipe = _recipe(tmp_path, f"{HEAD}{calls}{TAIL}")
     source, _, mapped, _ = recipe.calls
-    others = [replace(mapped, number=9, inputs=(source.number,))] if has_other else []
-    both = replace(recipe, calls=(*recipe.calls, *others))
+    other = replace(mapped, number=number, inputs=(source.number,))
+    both = replace(recipe, calls=tuple(sorted((*recipe.calls, other), key=lambda call: call.number)))
     edited = edit_sources(both, _found(both), {PATH: f"{HEAD}{calls}{TAIL}"})
     assert not edited.refused
     kept = "ds = ds.map(load_kept, num_parallel_calls=tf.data.AUTOTUNE).cache()\n"
@@ -231,6 +231,21 @@ def test_every_dataset_of_the_expression_gives_the_same_each_time(tmp_path: Path
     other = replace(mapped, number=4, inputs=(3,))
     assert _found(recipe)
     assert _found(replace(recipe, calls=(*recipe.calls, repeated, other))) == []
+
+
+def test_a_dataset_of_the_expression_that_was_shuffled_elsewhere_keeps_the_function_whole(tmp_path: Path) -> None:
+    text = f"{HEAD}ds = data.range(9)\nif a:\n    ds = ds.shuffle(9)\nds = ds.map(load)\nval = data.shuffle(8)\n{TAIL}"
+    recipe = _recipe(tmp_path, text)
+    mapped, shuffled = recipe.calls[2], recipe.calls[3]
+    assert (mapped.method, shuffled.method) == ("map", "shuffle")
+    for stateful in (mapped.stateful, ()):
+        own = replace(mapped, stateful=stateful)
+        other = replace(own, number=9, inputs=(shuffled.number,))
+        before = [*recipe.calls[:2], own, *recipe.calls[3:]]
+        wanted = "split-cache" if stateful else "cache-before-shuffle"
+        for calls, is_found in ((before, True), ([*before, other], False)):
+            found = [change.rewrite for change in find_changes(replace(recipe, calls=tuple(calls)))]
+            assert (wanted in found) is is_found
 
 
 def test_a_line_that_has_come_between_the_parts_since_is_kept(tmp_path: Path) -> None:

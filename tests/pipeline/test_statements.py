@@ -123,7 +123,6 @@ BEFORE = "    ds = ds.map(f).cache()\n    if training:\n        ds = ds.shuffle(
         ("    return ds.map(f).batch(8)\n", "    return ds.batch(8)\n"),
         ("    return ds.map(f)\n", "    return ds\n"),
         ("    made = ds.map(f)\n    return made\n", "    made = ds\n    return made\n"),
-        ("    # decode\n    ds = ds.map(f)\n    return ds\n", "    # decode\n    return ds\n"),
         ("    ds = ds.map(f).batch(8)\n", "    ds = ds.batch(8)\n"),
         ("    ds = (\n        ds.map(f)\n        .batch(8)\n    )\n", "    ds = (\n        ds.batch(8)\n    )\n"),
         ("    ds = (\n        ds\n        .map(f)\n    )\n    return ds\n", "    return ds\n"),
@@ -159,6 +158,70 @@ def test_what_moves_before_an_if_takes_its_comment_and_arguments_along() -> None
         assert written(BRANCH + goes_on, *edits) == (
             f"def make(ds, training):\n{BEFORE.replace('ds = ds.map(f).cache()', line)}{becomes}"
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        (  # comments above, blank lines around
+            "if a:\n    ds = ds.shuffle(9)\n\n# Decode.\nds = ds.map(f)\n\nmodel.fit(ds)\n",
+            "# Decode.\nds = ds.map(f).cache()\nif a:\n    ds = ds.shuffle(9)\n\nmodel.fit(ds)\n",
+        ),
+        (
+            "x = 1\n# Only to train:\n# else in order.\nif a:\n    ds = ds.shuffle(9)\nds = ds.map(f).batch(2)\n",
+            "x = 1\nds = ds.map(f).cache()\n# Only to train:\n# else in order.\nif a:\n    ds = ds.shuffle(9)\nds = ds.batch(2)\n",
+        ),
+        (  # line ends
+            "if a:\r\n    ds = ds.shuffle(9)\r\nds = ds.map(f)",
+            "ds = ds.map(f).cache()\r\nif a:\r\n    ds = ds.shuffle(9)\r\n",
+        ),
+        (
+            "if a:\r\n    ds = ds.shuffle(9)\r\nds = ds.map(f)\nmodel.fit(ds)\r\n",
+            "ds = ds.map(f).cache()\r\nif a:\r\n    ds = ds.shuffle(9)\r\nmodel.fit(ds)\r\n",
+        ),
+        (  # comments inside of the statement
+            "if a:\n    ds = ds.shuffle(9)\nds = (  # build\n    ds  # raw\n    # decode\n    .map(f)  # slow\n)\n",
+            "ds = ds.map(f).cache()  # slow\nif a:\n    ds = ds.shuffle(9)\nds = (  # build\n    ds  # raw\n    # decode\n)\n",
+        ),
+        (
+            "if a:\n    ds = ds.shuffle(9)\nds = ds.map(f);  # decode\n",
+            "ds = ds.map(f).cache()  # decode\nif a:\n    ds = ds.shuffle(9)\n",
+        ),
+        (  # a call of several lines
+            "if a:\n    ds = ds.shuffle(9)\nds = (\n    ds\n    .map(\n        f,\n    )\n    .batch(2)\n)\n",
+            "ds = ds.map(\n    f,\n).cache()\nif a:\n    ds = ds.shuffle(9)\nds = (\n    ds\n    .batch(2)\n)\n",
+        ),
+    ],
+)
+def test_comments_blank_lines_and_line_ends_stay_right(text: str, becomes: str) -> None:
+    assert written(text, MoveBefore(2, 1, "cache")) == becomes
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{BRANCH}    return ds.map(f) if f else None\n", "map in train.py is not always called"),
+        (f"{BRANCH}    return f and ds.map(f)\n", "map in train.py is not always called"),
+        (f"{BRANCH}    out[len(ds)] = ds.map(f)\n", "is read elsewhere"),
+        (f"{BRANCH}    ds: D = ds.map(f)\n", "assign or return"),
+        (f"{BRANCH}    return ds \\\n        .map(f)\n", "continued by a backslash"),
+        (f"{BRANCH}    return ds.map(f, (n := 90))\n", "is set by :="),
+        (BRANCH.replace("90", "(n := 90)") + "    return ds.map(f, n)\n", "is set by :="),
+        (
+            BRANCH.replace("if training", "if is_first()") + "    ds = ds.map(f)\n    g = lambda: ds\n",
+            "is read elsewhere",
+        ),
+        ("ds = ds.map(part(f, n=len(ds)))\nds = ds.batch(2)\n", "is read elsewhere"),
+        ("try:\n    ds = ds.map(f)\n    ds = ds.batch(2)\nexcept ValueError:\n    pass\n", "an error may be caught"),
+        ("class A:\n    ds = raw.map(f)\n    made = ds.batch(2)\n", "is read elsewhere"),
+        (
+            "def make(raw):\n    g = (str(ds) for _ in raw)\n    ds = raw.map(f)\n    return ds.batch(2)\n",
+            "is read elsewhere",
+        ),
+    ],
+)
+def test_what_would_mean_something_else_is_refused(text: str, reason: str) -> None:
+    assert reason in refused(text, MoveBefore(2, 1, "cache"))
 
 
 def test_what_is_new_behind_a_call_that_moves_before_an_if_stays() -> None:
