@@ -45,7 +45,23 @@ def _cache_places(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Itera
 
 
 def find_cache(chain: Chain) -> Iterator[RewritePlace]:
-    yield from itertools.islice(find_caches(chain), 1)
+    """Find the last place of a cache, or all of them where each of what is zipped can have one."""
+    last = next(find_caches(chain), None)
+    if last is not None:
+        yield last
+        return
+    until_repeated = chain.until_repeated(chain.calls[0])
+    if any(call.method in ("cache", "snapshot") for call in chain.calls):
+        return
+    if any(call.method in ("take", "take_while") for call in until_repeated):
+        return
+    found = {place.number: place for branch in chain.branches for place in itertools.islice(_cache_places(branch), 1)}
+    if found:
+        places = tuple(found.values())
+        edits = tuple(Insert(place.number, "cache") for place in places)
+        words = " and after ".join(map(said_at, places))
+        also = "All of them stay in memory from the first epoch on; only later epochs get faster."
+        yield RewritePlace(places[0], edits, f"Cache the elements after {words} in memory.", (also,))
 
 
 def find_caches(chain: Chain) -> Iterator[RewritePlace]:

@@ -63,8 +63,8 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
             case Insert(_, "with_options", arguments):
                 if len(change.edits) == 1:
                     before, after = "", ", ".join(f"options.threading.{name} = {arguments[name]}" for name in arguments)
-            case Insert(_, method, arguments):
-                after = f"{after}.{method}({_arguments(arguments)})"
+            case Insert(call, method, arguments):
+                after = f"{after}.{method}({_arguments(arguments)})" if call == change.call else after
             case MoveBefore(call, other, then):
                 moved, passed = recipe.call(call).words, recipe.call(other).words
                 before, after = f"{passed}{moved}", f"{moved}{f'.{then}()' if then else ''}{passed}"

@@ -231,15 +231,16 @@ def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
 
 def are_compatible(changes: Iterable[Change]) -> bool:
     """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, one cache is enough."""
-    edits = [edit for change in changes for edit in change.edits]
+    given = tuple(changes)
+    edits = [edit for change in given for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
     moving = (MoveBefore, Remove, Rename, Split)
     moved = [number for edit in edits if isinstance(edit, moving) for number in calls_of([edit])]
     torn = {edit.before for edit in edits if isinstance(edit, MoveBefore)}
     torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
     is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
-    kept = [edit for edit in edits if _keeps(edit)]
-    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn and len(kept) < 2
+    keeping = sum(any(map(_keeps, change.edits)) for change in given)
+    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn and keeping < 2
 
 
 def _keeps(edit: Edit) -> bool:

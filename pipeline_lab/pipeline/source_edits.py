@@ -149,6 +149,7 @@ class _Writer:
         self._splices: dict[str, list[Splice]] = {}
         self._moves: list[_Move | _MoveBeforeBranch] = []
         self._in_parts: set[cst.Call] = set()
+        self._inserted: set[tuple[cst.Call, str]] = set()
 
     def write(self, changes: Iterable[Change]) -> dict[str, str]:
         """Return the files that change.
@@ -268,6 +269,9 @@ class _Writer:
                 raise
             self._insert_at_use(method, arguments)  # where the dataset is read, it is this one dataset
             return
+        if (node, method) in self._inserted:
+            return  # behind another dataset that the same expression made
+        self._inserted.add((node, method))
         text = self._call_text(source, node, method, arguments)
         dot, end = source.core(node) if isinstance(node.func, cst.Attribute) else (-1, source.span(node)[1])
         line_end, rest = source.rest_of_line(end)

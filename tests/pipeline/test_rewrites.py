@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
-from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
 from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches
 from pipeline_lab.pipeline.source_edits import edit_sources
@@ -185,8 +185,36 @@ def test_one_expression_that_makes_both_of_what_is_zipped_is_changed_once() -> N
     recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
     place = recipe.call(2).place
     calls = [replace(call, place=place, arguments={}) if call.number == 5 else call for call in recipe.calls]
-    found = [change for change in find_changes(Recipe(tuple(calls), recipe.uses)) if change.place == place]
-    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 2)]
+    both = Recipe(tuple(calls), recipe.uses)
+    found = [change for change in find_changes(both) if change.place == place]
+    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 2), ("cache", 2)]
+    text = edit_sources(both, found, {PATH: ZIPPED}).texts[PATH]
+    assert text == ZIPPED.replace("map(f)", "map(f, num_parallel_calls=tf.data.AUTOTUNE).cache()")
+
+
+def test_each_of_what_is_zipped_is_cached_where_all_together_cannot_be() -> None:
+    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
+    (change,) = [change for change in find_changes(recipe) if change.rewrite == "cache"]
+    assert change.edits == (Insert(2, "cache"), Insert(5, "cache"))
+    assert parse_change(recipe, "train.py:2 cache") == parse_change(recipe, "cache") == change
+    assert are_compatible([change])
+    assert before_after(recipe, change)[1].count(".cache()") == 1
+    after = edit_sources(recipe, [change], {PATH: ZIPPED}).texts[PATH]
+    assert after == ZIPPED.replace("map(f)", "map(f).cache()").replace("calls=2)", "calls=2).cache()")
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (".batch(2).take(20)", ".batch(2)"),
+        (".map(h).repeat()", ".take(4).map(h).repeat()"),
+        (".map(h)", ".map(h).cache()"),
+    ],
+)
+def test_nothing_of_what_is_zipped_is_cached_where_all_is_or_a_part_is_read(was: str, becomes: str) -> None:
+    is_found = "take(4)" not in becomes and "cache" not in becomes
+    recipe = written_recipe(ZIPPED.replace(was, becomes), zip={"inputs": (3, 5)})
+    assert ("cache" in [change.rewrite for change in find_changes(recipe)]) is is_found
 
 
 @pytest.mark.parametrize(

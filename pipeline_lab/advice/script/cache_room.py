@@ -15,14 +15,15 @@ class NoRoom(Unavailable):
     """What a cache would bring is not predicted, because it does not fit into memory."""
 
 
-def kept_after(edits: Sequence[Edit]) -> int | None:
-    """Return the number of the call whose elements a change keeps in memory; None where it keeps none there."""
+def kept_after(edits: Sequence[Edit]) -> list[int]:
+    """Return the numbers of the calls whose elements a change keeps in memory."""
+    found = []
     for edit in edits:
         if isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments:
-            return edit.after
+            found.append(edit.after)
         if isinstance(edit, MoveBefore) and edit.then == "cache":
-            return edit.call
-    return None
+            found.append(edit.call)
+    return found
 
 
 def find_no_room(size_bytes: float, memory_bytes: float) -> NoRoom | None:

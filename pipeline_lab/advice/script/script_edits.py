@@ -57,10 +57,10 @@ NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predi
 
 def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
     """Say why the cache of a change does not fit into memory; None where it does, nothing is cached there, or that is unknown."""
-    call = kept_after(edits)
-    if call is None or run.memory_bytes is None or run.epoch_batches is None:
+    calls = kept_after(edits)
+    if not calls or run.memory_bytes is None or run.epoch_batches is None:
         return None
-    held = [run.stages[place] for place in _places(run.stages, call)]
+    held = [run.stages[place] for call in calls for place in _places(run.stages, call)]
     batch_bytes = sum(stage.visits * (stage.element_bytes or 0.0) for stage in held)
     return find_no_room(run.epoch_batches * batch_bytes, run.memory_bytes)
 

@@ -71,14 +71,14 @@ def worth_proving(
 def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
     kept = kept_after(change.edits)
-    if kept is None:
+    if not kept:
         return ""
-    chain = list(recipe.upstream(use.call))
-    place = next((index for index, call in enumerate(chain) if call.number == kept), len(before.stages))
-    size = before.stages[place].epoch_bytes if place < len(before.stages) else None
-    if size is None:
+    places = [place for place, call in enumerate(recipe.upstream(use.call)) if call.number in kept]
+    sizes = [before.stages[place].epoch_bytes for place in places if place < len(before.stages)]
+    known = [size for size in sizes if size is not None]
+    if not places or len(known) < len(places):
         return SIZE_UNKNOWN
-    full = find_no_room(size, usable_memory_bytes())
+    full = find_no_room(sum(known), usable_memory_bytes())
     return "" if full is None else f"{full.reason} --change snapshot keeps the elements in files instead."
 
 
@@ -103,7 +103,7 @@ _ENDS_TOO_LONG = (
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache stays incomplete where the script takes a part of its repeated data; empty where it does not."""
     calls = Chain(recipe, use).calls
-    kept = next((place for place, call in enumerate(calls) if call.number == kept_after(change.edits)), len(calls))
+    kept = next((place for place, call in enumerate(calls) if call.number in kept_after(change.edits)), len(calls))
     repeat = next((place for place in range(kept + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
     take = next((place for place in range(repeat + 1, len(calls)) if calls[place].method == "take"), None)
     if take is None:
