@@ -131,6 +131,7 @@ class StageSize:
         elements: In an epoch.
         stateful: As of a call of a recipe.
         spec: Types and shapes of an element, as far as they are known before one is made.
+        is_kept: A cache keeps what is made of them.
     """
 
     method: str
@@ -138,6 +139,7 @@ class StageSize:
     elements: int | None
     stateful: Sequence[str] = ()
     spec: str = ""
+    is_kept: bool = False
 
     @property
     def epoch_bytes(self) -> float | None:

@@ -93,7 +93,7 @@ def test_what_a_part_of_a_function_keeps_has_to_fit_and_neither_draws_nor_change
     assert reason(StageSize("cache", 100.0, 10)) == ""
     assert "would take 1.01 kB" in reason(StageSize("cache", 101.0, 10))
     assert "not known" in reason(StageSize("cache", 100.0, None))
-    drawing = StageSize("map", 8.0, 10, ("RandomUniform",))
+    drawing = StageSize("map", 8.0, 10, ("RandomUniform",), is_kept=True)
     assert (
         reason(StageSize("cache", 1.0, 10), drawing) == "A cache would keep what map draws or counts (RandomUniform)."
     )

@@ -351,19 +351,21 @@ class _Values:
 
 
 def _stages(dataset: Any) -> Iterator[StageSize]:
-    """Measure the elements of each dataset that this one is made of, as long as each takes one other."""
+    """Measure the elements of each dataset that this one is made of, in the order of :meth:`Recipe.upstream` without what functions return."""
     from pipeline_lab.worker.recipe.notes import NOTE
 
     seen: set[int] = set()
-    while True:
-        note = vars(dataset).get(NOTE)
+    left = [(dataset, False)]
+    while left:
+        one, is_kept = left.pop(0)
+        if id(one) in seen:
+            continue
+        note = vars(one).get(NOTE)
         if note is not None and id(note) not in seen:
-            seen.add(id(note))
-            yield StageSize(note.method, *_size(dataset), note.stateful, str(dataset.element_spec))
-        inputs = dataset._inputs()
-        if len(inputs) != 1:
-            return
-        dataset = inputs[0]
+            yield StageSize(note.method, *_size(one), note.stateful, str(one.element_spec), is_kept)
+        seen |= {id(one), id(note)}
+        keeps = is_kept or (note is not None and note.method == "cache")
+        left = [*((below, keeps) for below in one._inputs()), *left]
 
 
 def _size(dataset: Any) -> tuple[float | None, int | None]:

@@ -1,6 +1,5 @@
 """The proof that a changed script gives its model the same examples: both are run up to the training, and read there."""
 
-import itertools
 import json
 import shutil
 import subprocess
@@ -281,8 +280,7 @@ def _why_not_kept(before: Sample, after: Sample) -> str:
     full = find_no_room(sum(size or 0.0 for size in sizes), usable_memory_bytes())
     if full is not None:
         return full.reason
-    held = itertools.dropwhile(lambda stage: stage.method != "cache", after.stages)
-    if kept := next((stage for stage in held if stage.stateful), None):
+    if kept := next((stage for stage in after.stages if stage.is_kept and stage.stateful), None):
         return f"A cache would keep what {kept.method} draws or counts ({kept.stateful[0]})."
     specs = [sample.stages[0].spec for sample in (before, after) if sample.stages]
     return "" if len(set(specs)) == 1 else f"Its elements would be {specs[-1]}, not {specs[0]}." if specs else ""

@@ -73,7 +73,7 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     kept = kept_after(change.edits)
     if not kept:
         return ""
-    places = [place for place, call in enumerate(recipe.upstream(use.call)) if call.number in kept]
+    places = [place for place, call in enumerate(recipe.upstream(use.call, inside=False)) if call.number in kept]
     sizes = [before.stages[place].epoch_bytes for place in places if place < len(before.stages)]
     known = [size for size in sizes if size is not None]
     if not places or len(known) < len(places):
