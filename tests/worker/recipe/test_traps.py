@@ -124,6 +124,16 @@ def test_what_is_zipped_stays_together(fix: FixScript) -> None:
     assert "number + 1))).cache()" in found.diff()
 
 
+def test_each_of_what_is_zipped_is_cached_where_both_are_repeated_but_no_draws_are(fix: FixScript) -> None:
+    repeated = SCRIPTS["zipped"].replace("map(function)", "map(function).repeat()").replace("ds.repeat()", "ds")
+    found = fix("zipped", source=repeated)
+    assert proposed(found) == ["prefetch", "parallel-map", "cache"], left(found)
+    assert ".map(function, num_parallel_calls=tf.data.AUTOTUNE).cache().repeat()  # one line" in found.diff()
+    drawing = repeated.replace("number + 1", "tf.cast(number, tf.float32) + tf.random.uniform([])")
+    found = fix("zipped", source=drawing)
+    assert "cache" not in proposed(found), left(found)
+
+
 def test_a_cache_that_a_short_part_of_the_data_never_fills_is_left_alone(fix: FixScript) -> None:
     found = fix("zipped", source=SCRIPTS["zipped"].replace("take(16)", "take(7)"))
     assert proposed(found) == ["prefetch", "parallel-map"]
@@ -247,6 +257,19 @@ def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_sam
     assert found.proof.outcome is ProofOutcome.EQUAL
     assert "+ds = tf.data.Dataset.range(64).map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
     assert "+ds = ds.shuffle(64).batch(8).prefetch(tf.data.AUTOTUNE)" in found.diff()
+
+
+def test_a_cache_stands_before_a_shuffle_that_a_helper_makes_for_the_training_only(fix: FixScript) -> None:
+    found = fix("mixed-to-train")
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}, left(found)
+    assert found.proof is not None
+    assert found.proof.outcome is ProofOutcome.EQUAL
+    lines = "+    ds = ds.map(function, num_parallel_calls=tf.data.AUTOTUNE).cache()\n     if mixed:\n"
+    assert lines in found.diff()
+    as_one = SCRIPTS["mixed-to-train"].replace(
+        "    if mixed:\n        ds = ds.shuffle(16)\n", "    ds = ds.shuffle(16) if mixed else ds\n"
+    )
+    assert set(proposed(fix("mixed-to-train", source=as_one))) == {"prefetch", "parallel-map", "cache-before-shuffle"}
 
 
 def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> None:

@@ -143,6 +143,18 @@ held_out = load(32, lambda number: number - tf.reduce_sum(number))
 again = ds.take(2)  # reads on where the shuffle draws
 """ + LOOP  # fmt: skip
 
+MIXED_TO_TRAIN = HEAD + """
+def load(count, function, mixed):
+    ds = tf.data.Dataset.range(count)
+    if mixed:
+        ds = ds.shuffle(16)
+    return ds.map(function).batch(8)
+
+
+held_out = load(32, lambda number: number * 2, False)
+ds = load(64, lambda number: number * 3, True)
+""" + LOOP + "for batch in held_out:\n    pass\n"  # fmt: skip
+
 WAITS = HEAD + """
 import time
 
@@ -325,6 +337,7 @@ SCRIPTS = {
     "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
+    "mixed-to-train": MIXED_TO_TRAIN,
     "files": FILES,
     "crop": CROP,
     "read-and-crop": READ_AND_CROP,
