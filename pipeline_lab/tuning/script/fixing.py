@@ -50,7 +50,6 @@ _ONLY_LOOKED = "{place} only looks at an element or two, and no training was rec
 NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
-NOT_TIMED = Unavailable("The step alone was not timed.")
 NOT_RACED = Unavailable("Not raced: the gain is not measured.")
 
 
@@ -127,16 +126,16 @@ def find_fix(
 
 
 def may_be_held_up(
-    verdict: Verdict | None, run: ScriptRun | Unavailable, calibration: Calibration | Unavailable = NOT_TIMED
+    verdict: Verdict | None, run: ScriptRun | Unavailable, calibration: Calibration | Unavailable | None = None
 ) -> bool:
     """Say whether a change of the input may help a script, so that more is tried than what the model expects a gain of.
 
-    Whatever its largest loss is, free input has to save enough of the step, by the model or by what the step took alone: where the
-    input computes on the cores that the step needs, the model knows less than that. Where the model does not explain the run, for
+    Whatever its largest loss is, free input has to save enough of the step, by the model or by what the step took alone, which tells
+    more than the model where the input computes on the cores that the step needs. Where the model does not explain the run, for
     other programs or something else slowed it down, only a computation that is busy by itself speaks against it. Ends of iterators
     that are the largest loss hide what the next largest is.
     """
-    if not isinstance(calibration, Unavailable) and 100.0 - calibration.utilisation_percent >= WORTH_PERCENT:
+    if isinstance(calibration, Calibration) and 100.0 - calibration.utilisation_percent >= WORTH_PERCENT:
         return True
     if verdict is None or verdict.verdict_class in HELD_UP or verdict.cause == GapCause.ITERATOR_END.value:
         return True
