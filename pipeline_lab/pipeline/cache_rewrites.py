@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -148,30 +148,51 @@ def find_cache_slip(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
-    """Let a function run before the shuffle, which draws the same whatever it holds, so that a cache can keep what it makes."""
-    if _cache_place(chain) is not None or any(call.method in _CUTTING for call in chain.calls):
+    """Let a function run before a shuffle, which draws the same whatever it holds, or a repeat, so that a cache can keep what it makes."""
+    if _cache_place(chain) is not None or any(call.method in ("cache", "snapshot") for call in chain.calls):
         return
-    for shuffled, mapped in itertools.pairwise(chain.direct):
-        is_next = shuffled.method == "shuffle" and mapped.method == "map" and mapped.inputs == (shuffled.number,)
-        same = made_at_one_place(chain.recipe, mapped.number)
-        if is_next and all(_is_the_same(chain, each, shuffled) for each in same):
+    for mapped in chain.direct:
+        over = _passed_on(chain, mapped) if mapped.method == "map" else ()
+        if not over or any(
+            call.method in _CUTTING
+            for call in (*chain.calls[: chain.calls.index(over[0])], *chain.until_repeated(over[0]))
+        ):
+            continue
+        if all(_is_the_same(chain, each, over) for each in made_at_one_place(chain.recipe, mapped.number)):
+            before = " and ".join(dict.fromkeys(f"the {call.method}" for call in over))
             yield RewritePlace(
                 mapped,
-                (MoveBefore(mapped.number, shuffled.number, "cache"),),
-                f"Run {said_at(mapped)} before the shuffle, and cache what it makes in memory.",
+                (MoveBefore(mapped.number, over[0].number, "cache"),),
+                f"Run {said_at(mapped)} before {before}, and cache what it makes in memory.",
                 ("All of it stays in memory from the first epoch on; only later epochs get faster.",),
             )
 
 
-def _is_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall) -> bool:
-    """Say whether what a map makes is the same each time but for a shuffle that it moves before, for one dataset of its expression."""
-    return not mapped.stateful and not mapped.python and _is_given_the_same(chain, mapped, shuffled)
+def _passed_on(chain: Chain, mapped: DatasetCall) -> tuple[DatasetCall, ...]:
+    """Return the calls directly before a map that hand elements on as they are, the first one first."""
+    found: list[DatasetCall] = []
+    below = chain.recipe.call(mapped.inputs[0])
+    while below.method in ("shuffle", "repeat") and below in chain.direct:
+        found.insert(0, below)
+        below = chain.recipe.call(below.inputs[0])
+    return tuple(found)
 
 
-def _is_given_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall | None) -> bool:
-    """Say whether what a map takes is the same each time, or what a call of the given one's expression takes that it moves before."""
-    over = () if shuffled is None else made_at_one_place(chain.recipe, shuffled.number)
-    first = next((each for each in over if mapped.inputs == (each.number,)), mapped)
+def _is_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
+    """Say whether what a map makes is the same each time but for calls that it moves before, for one dataset of its expression."""
+    return not mapped.stateful and not mapped.python and _is_given_the_same(chain, mapped, over)
+
+
+def _is_given_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
+    """Say whether what a map takes is the same each time, or what calls of the given ones' expressions take that it moves before."""
+    first = mapped
+    for call in reversed(over):
+        made = made_at_one_place(chain.recipe, call.number)
+        below = next((each for each in made if first.inputs == (each.number,)), None)
+        if below is None:
+            first = mapped
+            break
+        first = below
     return _is_pure_before(Chain(chain.recipe, chain.use, mapped.number), first)
 
 
@@ -185,7 +206,7 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         below = chain.recipe.call(call.inputs[0])
         shuffled = below if below.method == "shuffle" and below in chain.direct else None
         same = made_at_one_place(chain.recipe, call.number)
-        if not all(_keeps_the_same(chain, each, shuffled) for each in same):
+        if not all(_keeps_the_same(chain, each, () if shuffled is None else (shuffled,)) for each in same):
             continue
         if any(each.method in _CUTTING for each in chain.calls) or (parts := _parts_of(chain, given)) is None:
             continue
@@ -198,11 +219,11 @@ def find_split_cache(chain: Chain) -> Iterator[RewritePlace]:
         )
 
 
-def _keeps_the_same(chain: Chain, mapped: DatasetCall, shuffled: DatasetCall | None) -> bool:
+def _keeps_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
     """Say whether what a map's first part is given is the same each time, and all of it is read, for one dataset of its expression."""
     calls = Chain(chain.recipe, chain.use, mapped.number).calls
     is_whole = not any(call.method in _CUTTING for call in calls)
-    return is_whole and _is_given_the_same(chain, mapped, shuffled)
+    return is_whole and _is_given_the_same(chain, mapped, over)
 
 
 def _parts_of(chain: Chain, given: dict[str, Any]) -> FunctionParts | None:

@@ -521,6 +521,31 @@ def test_a_request_that_cannot_be_read_is_answered_with_what_can(script: Recipe,
 
 
 @pytest.mark.parametrize(
+    ("calls", "becomes", "words"),
+    [
+        (".shuffle(4).repeat().map(f)", ".map(f).cache().shuffle(4).repeat()", "the shuffle and the repeat"),
+        (".repeat().shuffle(4).map(f)", ".map(f).cache().repeat().shuffle(4)", "the repeat and the shuffle"),
+        (".repeat().map(f).batch(2)", ".map(f).cache().repeat().batch(2)", "the repeat"),
+        (
+            ".shuffle(4).repeat().map(f).take(9)",
+            ".map(f).cache().shuffle(4).repeat().take(9)",
+            "the shuffle and the repeat",
+        ),
+        (".take(3).shuffle(4).map(f)", "", ""),
+        (".shuffle(4).map(f).take(3)", "", ""),
+        (".shuffle(4).cache().repeat().map(f)", "", ""),
+    ],
+)
+def test_a_map_moves_before_all_that_hands_elements_on(calls: str, becomes: str, words: str) -> None:
+    text, recipe = recipe_of(f".range(8){calls}")
+    found = [change for change in find_changes(recipe) if change.rewrite == "cache-before-shuffle"]
+    assert len(found) == bool(becomes)
+    if found:
+        assert f"before {words}, and cache" in found[0].words
+        assert edit_sources(recipe, found, {PATH: text}).texts[PATH] == text.replace(calls, becomes)
+
+
+@pytest.mark.parametrize(
     ("known", "is_found"),
     [({}, True), ({"stateful": ("RandomUniform",)}, False), ({"inputs": (4,)}, False)],
 )

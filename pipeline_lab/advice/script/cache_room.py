@@ -1,9 +1,11 @@
 """Whether a cache that a change puts into memory fits there: one rule for suggestions, predictions and ``fix``."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import Edit, Insert, MoveBefore
+from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.units import format_bytes
 
 MUCH_OF_MEMORY = 0.25
@@ -15,14 +17,27 @@ class NoRoom(Unavailable):
     """What a cache would bring is not predicted, because it does not fit into memory."""
 
 
-def kept_after(edits: Sequence[Edit]) -> list[int]:
-    """Return the numbers of the calls whose elements a change keeps in memory."""
+@dataclass(frozen=True)
+class Kept:
+    """What a change keeps in memory.
+
+    Attributes:
+        call: Number of the call that makes its elements.
+        after: Of the call behind which these are kept, whose elements are as many.
+    """
+
+    call: int
+    after: int
+
+
+def find_kept(recipe: Recipe, edits: Sequence[Edit]) -> list[Kept]:
+    """Return what a change keeps in memory."""
     found = []
     for edit in edits:
         if isinstance(edit, Insert) and edit.method == "cache" and not edit.arguments:
-            found.append(edit.after)
+            found.append(Kept(edit.after, edit.after))
         if isinstance(edit, MoveBefore) and edit.then == "cache":
-            found.append(edit.call)
+            found.append(Kept(edit.call, next(iter(recipe.call(edit.before).inputs), edit.call)))
     return found
 
 

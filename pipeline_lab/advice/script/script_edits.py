@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from pipeline_lab.advice.script.cache_room import NoRoom, find_no_room, kept_after
+from pipeline_lab.advice.script.cache_room import NoRoom, find_kept, find_no_room
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
@@ -57,10 +57,10 @@ NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predi
 
 def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
     """Say why the cache of a change does not fit into memory; None where it does, nothing is cached there, or that is unknown."""
-    calls = kept_after(edits)
-    if not calls or run.memory_bytes is None or run.epoch_batches is None:
+    kept = find_kept(run.recipe, edits)
+    if not kept or run.memory_bytes is None or run.epoch_batches is None:
         return None
-    held = [run.stages[place] for call in calls for place in _places(run.stages, call)]
+    held = [run.stages[place] for each in kept for place in _places(run.stages, each.call)]
     batch_bytes = sum(stage.visits * (stage.element_bytes or 0.0) for stage in held)
     return find_no_room(run.epoch_batches * batch_bytes, run.memory_bytes)
 

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room, kept_after
+from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_kept, find_no_room
 from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
@@ -70,15 +70,21 @@ def worth_proving(
 
 def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache does not fit into memory; empty where it does, or nothing is cached there."""
-    kept = kept_after(change.edits)
+    kept = find_kept(recipe, change.edits)
     if not kept:
         return ""
-    places = [place for place, call in enumerate(recipe.upstream(use.call, inside=False)) if call.number in kept]
-    sizes = [before.stages[place].epoch_bytes for place in places if place < len(before.stages)]
-    known = [size for size in sizes if size is not None]
-    if not places or len(known) < len(places):
+    stages = dict(zip((call.number for call in recipe.upstream(use.call, inside=False)), before.stages, strict=False))
+    sizes = [
+        held.element_bytes * counted.elements
+        for each in kept
+        if (held := stages.get(each.call)) is not None
+        and (counted := stages.get(each.after)) is not None
+        and held.element_bytes is not None
+        and counted.elements is not None
+    ]
+    if len(sizes) < len(kept):
         return SIZE_UNKNOWN
-    full = find_no_room(sum(known), usable_memory_bytes())
+    full = find_no_room(sum(sizes), usable_memory_bytes())
     return "" if full is None else f"{full.reason} --change snapshot keeps the elements in files instead."
 
 
@@ -103,7 +109,8 @@ _ENDS_TOO_LONG = (
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache stays incomplete where the script takes a part of its repeated data; empty where it does not."""
     calls = Chain(recipe, use).calls
-    kept = next((place for place, call in enumerate(calls) if call.number in kept_after(change.edits)), len(calls))
+    after = [each.after for each in find_kept(recipe, change.edits)]
+    kept = next((place for place, call in enumerate(calls) if call.number in after), len(calls))
     repeat = next((place for place in range(kept + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
     take = next((place for place in range(repeat + 1, len(calls)) if calls[place].method == "take"), None)
     if take is None:

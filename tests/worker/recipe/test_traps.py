@@ -257,6 +257,16 @@ def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_sam
     assert found.proof.outcome is ProofOutcome.EQUAL
     assert "+ds = tf.data.Dataset.range(64).map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()" in found.diff()
     assert "+ds = ds.shuffle(64).batch(8).prefetch(tf.data.AUTOTUNE)" in found.diff()
+    endless = (
+        SCRIPTS["shuffled-names"]
+        .replace(".shuffle(64)", ".shuffle(64).repeat()")
+        .replace("batch(8)", "batch(8).take(24)")
+    )
+    found = fix("shuffled-names", source=endless)
+    assert "cache-before-shuffle" in proposed(found), left(found)
+    assert "+ds = ds.shuffle(64).repeat().batch(8).take(24)" in found.diff()
+    found = fix("shuffled-names", source=endless.replace("take(24)", "take(7)"))
+    assert left(found)["cache-before-shuffle"] == "The script takes 56 of 64 elements; the cache is never full."
 
 
 def test_a_cache_stands_before_a_shuffle_that_a_helper_makes_for_the_training_only(fix: FixScript) -> None:
