@@ -7,14 +7,16 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
-from pipeline_lab.pipeline.changes import Insert, MoveBefore, Split, Value, made_at_one_place
+from pipeline_lab.pipeline.changes import KEEPING, Insert, MoveBefore, Split, Value, made_at_one_place
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.recipe import DatasetCall
 
 SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
 """Calls at the end of a chain that hand the same elements on."""
-_CUTTING = frozenset({"cache", "snapshot", "take", "take_while"})
-"""Calls that keep elements already, or after which a cache would never be complete."""
+_PARTS = frozenset({"take", "take_while"})
+"""Calls after which a cache would never be complete."""
+_CUTTING = KEEPING | _PARTS
+_IN_MEMORY = "All of them stay in memory from the first epoch on; only later epochs get faster."
 _LEAVING_OUT = frozenset({"take", "take_while", "skip", "shard"})
 """Calls after which a shuffled epoch holds other examples than the next one."""
 _WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})
@@ -33,43 +35,50 @@ def _cache_place(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Datase
 
 def _cache_places(chain: Chain, doubts: frozenset[Doubt] = frozenset()) -> Iterator[DatasetCall]:
     """Yield the calls that a cache may follow and saves something, the last one first; none where one is there already."""
-    if any(call.method in ("cache", "snapshot") for call in chain.calls):
+    if any(call.method in KEEPING for call in chain.calls):
         return
     legal = [call for call in chain.ends if chain.doubts(call) == doubts and call.method not in SIZED | {"repeat"}]
     if not legal:  # a library's function may end with a prefetch
         legal = [call for call in chain.ends if chain.doubts(call) == doubts and not call.is_direct]
     for place in reversed(legal):
-        is_cut = any(call.method in ("take", "take_while") for call in chain.until_repeated(place))
+        is_cut = any(call.method in _PARTS for call in chain.until_repeated(place))
         if not is_cut and any(each.method in _WORTH_KEEPING for each in chain.upstream(place)):
             yield place
 
 
 def find_cache(chain: Chain) -> Iterator[RewritePlace]:
-    """Find the last place of a cache, or all of them where each of what is zipped can have one."""
+    """Find the last place of a cache; where all of what is zipped cannot have one, those of what can, together."""
     last = next(find_caches(chain), None)
+    found = [] if last is not None else _zipped_places(chain)
     if last is not None:
         yield last
-        return
+    elif found:
+        words = " and after ".join(map(said_at, found))
+        edits = tuple(Insert(place.number, "cache") for place in found)
+        yield RewritePlace(found[0], edits, f"Cache the elements after {words} in memory.", (_IN_MEMORY,))
+
+
+def _zipped_places(chain: Chain) -> list[DatasetCall]:
+    """Return the last place of a cache in each chain of what is zipped that can have one; none of what is behind another one."""
     until_repeated = chain.until_repeated(chain.calls[0])
-    if any(call.method in ("cache", "snapshot") for call in chain.calls):
-        return
-    if any(call.method in ("take", "take_while") for call in until_repeated):
-        return
-    found = {place.number: place for branch in chain.branches for place in itertools.islice(_cache_places(branch), 1)}
-    if found:
-        places = tuple(found.values())
-        edits = tuple(Insert(place.number, "cache") for place in places)
-        words = " and after ".join(map(said_at, places))
-        also = "All of them stay in memory from the first epoch on; only later epochs get faster."
-        yield RewritePlace(places[0], edits, f"Cache the elements after {words} in memory.", (also,))
+    is_kept = any(call.method in KEEPING for call in chain.calls)
+    if is_kept or chain.calls[0].method != "zip" or any(call.method in _PARTS for call in until_repeated):
+        return []
+    found: dict[int, DatasetCall] = {}
+    for number in chain.calls[0].inputs:
+        branch = Chain(chain.recipe, chain.use, number)
+        places = [*itertools.islice(_cache_places(branch), 1)] or _zipped_places(branch)
+        found |= {place.number: place for place in places}
+    first = [each for each in found.values() if not any(below.number in found for below in chain.upstream(each)[1:])]
+    read = {call.number for call in chain.recipe.upstream(chain.calls[0].number)}
+    made = {one.number for each in first for one in made_at_one_place(chain.recipe, each.number)} & read
+    return first if made == {each.number for each in first} else []
 
 
 def find_caches(chain: Chain) -> Iterator[RewritePlace]:
     """Find every place of a cache, the last one, which saves most, first; those before it may take less memory."""
     for place in _cache_places(chain):
-        yield _keep(
-            place, "in memory", {}, "All of them stay in memory from the first epoch on; only later epochs get faster."
-        )
+        yield _keep(place, "in memory", {}, _IN_MEMORY)
 
 
 def find_disk_cache(chain: Chain) -> Iterator[RewritePlace]:
@@ -149,7 +158,7 @@ def find_cache_slip(chain: Chain) -> Iterator[RewritePlace]:
 
 def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
     """Let a function run before a shuffle, which draws the same whatever it holds, or a repeat, so that a cache can keep what it makes."""
-    if _cache_place(chain) is not None or any(call.method in ("cache", "snapshot") for call in chain.calls):
+    if _cache_place(chain) is not None or any(call.method in KEEPING for call in chain.calls):
         return
     for mapped in chain.direct:
         over = _passed_on(chain, mapped) if mapped.method == "map" else ()
@@ -184,7 +193,15 @@ def _is_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall])
 
 
 def _is_given_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
-    """Say whether what a map takes is the same each time, or what calls of the given ones' expressions take that it moves before."""
+    """Say whether a map is given the same each time, for one dataset of its expression.
+
+    Where it is behind calls of the expressions that it moves before, what these take counts.
+
+    Args:
+        chain: Of a dataset of the expression.
+        mapped: The map of this dataset.
+        over: The calls that the map of the other one moves before, the first one first.
+    """
     first = mapped
     for call in reversed(over):
         made = made_at_one_place(chain.recipe, call.number)

@@ -19,6 +19,9 @@ AUTOTUNE = -1
 OF_ANY_ELEMENTS = frozenset({"prefetch", "with_options"})
 """Calls that hand on whatever they get; they may stand where a dataset is read."""
 
+KEEPING = frozenset({"cache", "snapshot"})
+"""Calls that keep elements for later passes."""
+
 Value: TypeAlias = bool | int | float | str | None
 
 
@@ -230,7 +233,7 @@ def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
 
 
 def are_compatible(changes: Iterable[Change]) -> bool:
-    """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, one cache is enough."""
+    """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, and one change that keeps elements is enough."""
     given = tuple(changes)
     edits = [edit for change in given for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
@@ -244,7 +247,7 @@ def are_compatible(changes: Iterable[Change]) -> bool:
 
 
 def _keeps(edit: Edit) -> bool:
-    is_inserted = isinstance(edit, Insert) and edit.method in ("cache", "snapshot")
+    is_inserted = isinstance(edit, Insert) and edit.method in KEEPING
     return is_inserted or isinstance(edit, Split) or (isinstance(edit, MoveBefore) and edit.then == "cache")
 
 

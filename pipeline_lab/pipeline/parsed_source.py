@@ -161,9 +161,13 @@ class ParsedSource:
         """Return where the line of an offset begins, or the first of the comments directly above it, which are indented as it is."""
         start = self.line_start(offset)
         mark = self.start_of_line(offset)[0] + b"#"
-        while start and self.raw.startswith(mark, above := self.line_above(start)):
+        while start and self.raw.startswith(mark, above := self.line_above(start)) and not self._is_in_string(above):
             start = above
         return start
+
+    def _is_in_string(self, offset: int) -> bool:
+        strings = (node for node in self._spans if isinstance(node, (cst.SimpleString, cst.FormattedString)))
+        return any(start < offset < end for start, end in map(self.span, strings))
 
     def is_continued(self, offset: int) -> bool:
         """Say whether the line of an offset continues the one before it by a backslash."""

@@ -18,6 +18,7 @@ import libcst as cst
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
+    KEEPING,
     OF_ANY_ELEMENTS,
     Change,
     Edit,
@@ -45,7 +46,6 @@ from pipeline_lab.pipeline.training_edits import edit_training
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 """What Python numbers lines by; ``str.splitlines`` knows more."""
-KEEPING = frozenset({"cache", "snapshot"})
 KEPT_IN = frozenset({"filename", "path"})
 """Arguments that name files, which no two datasets share."""
 
@@ -416,10 +416,7 @@ class _Writer:
             self._check_together(above, call)
             check_adjacent(source, upper, below)
         cores = [source.core(node) for _, node, _ in reversed(links)]
-        ends = [source.rest_of_line(end) for _, end in cores]
-        if all(not rest or rest.startswith(b"#") for _, rest in ends):  # comments go with their lines
-            cores = [(start, line_end) for (start, _), (line_end, _) in zip(cores, ends, strict=True)]
-        self._moves.append(_Move(source.path, cores, *self._added(source, links[0][1], then)))
+        self._moves.append(_Move(source, cores, *self._added(source, links[-1][1], then)))
 
     def _check_together(self, above: DatasetCall, call: DatasetCall) -> None:
         """Refuse to exchange two calls unless each dataset that one of them makes goes through the other."""
@@ -427,13 +424,13 @@ class _Writer:
         if taken != {(each.number,) for each in made_at_one_place(self._recipe, above.number)}:
             raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
 
-    def _added(self, source: ParsedSource, node: cst.Call, then: str) -> tuple[int, bytes, bool]:
-        """Return where a call is written after one that moves, its text, and whether it has a line of its own."""
-        dot, end = source.core(node)
+    def _added(self, source: ParsedSource, first: cst.Call, then: str) -> tuple[bytes, bool]:
+        """Return a call as it is written after one that moves, and whether it has a line of its own: as the one has in whose place that comes."""
+        dot, _ = source.core(first)
         indent, is_first = source.start_of_line(dot)
         has_line = is_first and not source.is_continued(dot)
         text = f".{then}()".encode() if then else b""
-        return end, source.newline + indent + text if text and has_line else text, has_line
+        return source.newline + indent + text if text and has_line else text, has_line
 
     def _links(self, number: int, before: int) -> Iterator[tuple[ParsedSource, cst.Call, DatasetCall]]:
         """Yield the calls from one down to another that is upstream, which all stand in one file."""
@@ -455,30 +452,36 @@ class _Move:
     """A call that moves upstream in one file.
 
     Attributes:
-        path: Of the file.
-        places: Of the calls, upstream first: the last one moves to the first place, the others one place on.
-        end: Of the call that moves.
+        source: The file.
+        cores: The calls from their dots, upstream first: the last one moves to the first place, the others one place on.
         added: What is written after it.
         has_line: On a line of its own, after the comments of the call's.
     """
 
-    path: str
-    places: list[tuple[int, int]]
-    end: int
+    source: ParsedSource
+    cores: list[tuple[int, int]]
     added: bytes
     has_line: bool
 
-    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
-        """Return what comes to each place."""
-        others = (splice(raw, splices, *place) for place in self.places[:-1])
-        contents = [self._first(raw, splices), *others]
-        return [Splice(*place, content) for place, content in zip(self.places, contents, strict=True)]
+    @property
+    def path(self) -> str:
+        return self.source.path
 
-    def _first(self, raw: bytes, splices: Sequence[Splice]) -> bytes:
-        place = self.places[-1]
-        if self.has_line or self.end == place[1]:
-            return splice(raw, splices, *place) + self.added
-        return splice(raw, [*splices, Splice(self.end, self.end, self.added)], *place)
+    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
+        """Return what comes to each place; comments go with their lines, unless something new would come behind one."""
+        places, end = self.cores, self.cores[-1][1]
+        lines = [self.source.rest_of_line(each) for _, each in self.cores]
+        has_new = any(each.start == each.end == end for each in splices)
+        if all(not rest or rest.startswith(b"#") for _, rest in lines) and not (
+            has_new and any(rest for _, rest in lines)
+        ):
+            places = [(start, line_end) for (start, _), (line_end, _) in zip(self.cores, lines, strict=True)]
+        others = [splice(raw, splices, *place) for place in places[:-1]]
+        if self.has_line or end == places[-1][1]:
+            first = splice(raw, splices, *places[-1]) + self.added
+        else:
+            first = splice(raw, [*splices, Splice(end, end, self.added)], *places[-1])
+        return [Splice(*place, content) for place, content in zip(places, [first, *others], strict=True)]
 
 
 @dataclass(frozen=True)

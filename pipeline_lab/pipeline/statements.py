@@ -184,13 +184,20 @@ def _check_values(
         raise read
     if not (goes_on or _is_last(source, below, name)):
         raise read
-    if test is not None and (_mentions(test, name) or (_has(test, cst.Call) and _is_shared(source, below, name))):
+    others: list[cst.CSTNode] = [*upper.args, *lower.args, *(() if test is None else (test,))]
+    calls_others = any(_has(each, cst.Call) for each in others)
+    if (test is not None and _mentions(test, name)) or (calls_others and _is_shared(source, below, name)):
         raise read
     if any(isinstance(each, (cst.IfExp, cst.BooleanOperation, *_INNER)) for each in _around(source, lower, below)):
         raise RefusedError(f"{_names(source, lower)} in {source.name} is not always called.")
-    if any(isinstance(each, cst.Try) for each in _around(source, below)):
+    if any(_catches(source, each) for each in _around(source, below)):
         raise RefusedError(f"Between {names} in {source.name} an error may be caught.")
     _check_names(source, upper, lower, *(() if test is None else (test,)))
+
+
+def _catches(source: ParsedSource, block: cst.CSTNode) -> bool:
+    is_suppressing = isinstance(block, cst.With) and any("suppress" in source.code(each) for each in block.items)
+    return isinstance(block, (cst.Try, cst.TryStar)) or is_suppressing
 
 
 def _check_names(source: ParsedSource, *expressions: cst.BaseExpression) -> None:
@@ -228,9 +235,16 @@ def _is_shared(source: ParsedSource, statement: cst.CSTNode, name: str) -> bool:
     for each in source.named(name):
         if start <= source.span(each)[0] < end:
             inner = next((one for one in _around(source, each) if isinstance(one, _INNER)), source.module)
-            if inner is not own or isinstance(source.parents.get(each), cst.NameItem):
+            is_declared = isinstance(source.parents.get(each), cst.NameItem)
+            if is_declared or (inner is not own and not _binds(inner, name)):
                 return True
     return False
+
+
+def _binds(function: cst.CSTNode, name: str) -> bool:
+    """Say whether a function has a variable of that name by itself: a parameter, or one that it assigns."""
+    own = (each for each in _below(function) if isinstance(each, (cst.Param, cst.AssignTarget)))
+    return any(_mentions(each.name if isinstance(each, cst.Param) else each.target, name) for each in own)
 
 
 def _name_of(assigned: cst.Assign) -> str:
@@ -251,8 +265,8 @@ def _follows(source: ParsedSource, line: cst.CSTNode, below: cst.CSTNode) -> boo
         return False
     if isinstance(line, cst.SimpleStatementLine) and not _holds_one(line):
         return False
-    body: Sequence[cst.CSTNode] = getattr(source.parents.get(line), "body", ())
-    return any(one is line and other is below_line for one, other in pairwise(body))
+    body = getattr(source.parents.get(line), "body", ())
+    return isinstance(body, Sequence) and any(one is line and other is below_line for one, other in pairwise(body))
 
 
 def _around(source: ParsedSource, node: cst.CSTNode, until: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:

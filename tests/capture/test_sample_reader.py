@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pipeline_lab.capture.script_sample import sample_reader
 from pipeline_lab.capture.script_sample.sample_reader import read_sample
 from pipeline_lab.pipeline.recipe import LOOP
 from pipeline_lab.pipeline.samples import ReadingPlace, SampleRequest
+from pipeline_lab.worker.recipe.notes import NOTE
 
 READING = ReadingPlace(LOOP, "train.py", 1)
 
@@ -94,3 +96,30 @@ def test_the_examples_of_a_batch_are_the_same_in_any_order_but_not_with_the_labe
 def test_an_element_takes_the_bytes_of_its_texts_and_numbers(tmp_path: Path, value: object, size: int) -> None:
     request = SampleRequest("train.py", [], False, {}, READING, 200, 1.0, str(tmp_path / "values.npz"), 60.0, passes=1)
     assert read_sample([(value,), (value,)], request).first_bytes == 2 * size
+
+
+class _Dataset:
+    """A dataset that was made by a noted call of others."""
+
+    element_spec = "int64"
+
+    def __init__(self, method: str, *inputs: "_Dataset", is_sorted: bool = False) -> None:
+        self._made_of = tuple(reversed(inputs)) if is_sorted else inputs
+        notes = [vars(each)[NOTE] for each in inputs]
+        setattr(self, NOTE, SimpleNamespace(method=method, inputs=notes, stateful=()))
+
+    def _inputs(self) -> tuple["_Dataset", ...]:
+        return self._made_of
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_stages_come_in_the_order_in_which_calls_take_them_whatever_tensorflow_makes_of_it(
+    monkeypatch: pytest.MonkeyPatch, is_sorted: bool
+) -> None:
+    monkeypatch.setattr(sample_reader, "_size", lambda _: (8.0, 10))
+    base = _Dataset("range")
+    cached = _Dataset("cache", _Dataset("map", base))
+    zipped = _Dataset("zip", _Dataset("shuffle", base), cached, is_sorted=is_sorted)
+    stages = list(sample_reader._stages(_Dataset("batch", zipped)))
+    assert [stage.method for stage in stages] == ["batch", "zip", "shuffle", "range", "cache", "map"]
+    assert [stage.method for stage in stages if stage.is_kept] == ["range", "map"]

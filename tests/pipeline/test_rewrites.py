@@ -203,6 +203,48 @@ def test_each_of_what_is_zipped_is_cached_where_all_together_cannot_be() -> None
     assert after == ZIPPED.replace("map(f)", "map(f).cache()").replace("calls=2)", "calls=2).cache()")
 
 
+NESTED = """a = tf.data.Dataset.range(8).map(f)
+b = tf.data.Dataset.range(8).map(g)
+inner = tf.data.Dataset.zip((a, b))
+drawn = tf.data.Dataset.range(8).map(h)
+ds = tf.data.Dataset.zip((inner, drawn))
+model.fit(ds)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "cached"),
+    [("", [5]), (".repeat()", [5]), (".cache()", []), (".take(4)", []), (".map(i)", [6])],
+)
+def test_what_is_zipped_within_is_cached_once(line: str, cached: list[int]) -> None:
+    text = NESTED.replace("(a, b))", f"(a, b)){line}")
+    made = written_recipe(text)
+    zips = [call.number for call in made.calls if call.method == "zip"]
+    last = zips[0] + bool(line)
+    draws = {call.number: ("RandomUniform",) for call in made.calls[last + 1 :] if call.method == "map"}
+    inputs = {zips[0]: (2, 4), zips[1]: (last, zips[1] - 1)}
+    calls = [
+        replace(call, inputs=inputs.get(call.number, call.inputs), stateful=draws.get(call.number, call.stateful))
+        for call in made.calls
+    ]
+    found = [change for change in find_changes(Recipe(tuple(calls), made.uses)) if change.rewrite == "cache"]
+    assert [edit.after for change in found for edit in change.edits if isinstance(edit, Insert)] == cached
+
+
+def test_what_is_behind_another_cache_and_what_one_expression_makes_of_something_random_are_not_cached() -> None:
+    recipe = written_recipe(ZIPPED, zip={"inputs": (2, 5)})
+    behind = [replace(call, inputs=(2,)) if call.number == 5 else call for call in recipe.calls]
+    behind = [replace(call, inputs=(3, 5)) if call.method == "zip" else call for call in behind]
+    found = [each for each in find_changes(Recipe(tuple(behind), recipe.uses)) if each.rewrite == "cache"]
+    assert [change.edits for change in found] == [(Insert(2, "cache"),)]
+    drawing = [
+        replace(call, place=recipe.call(2).place, stateful=("RandomUniform",)) if call.number == 5 else call
+        for call in recipe.calls
+    ]
+    drawing = [replace(call, inputs=(3, 5)) if call.method == "zip" else call for call in drawing]
+    assert "cache" not in [each.rewrite for each in find_changes(Recipe(tuple(drawing), recipe.uses))]
+
+
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [

@@ -85,6 +85,9 @@ def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> 
         "def make(ds):\n    ds = ds.map(f)\n    batches = ds.batch(32)\n    return ds",
         "def make(ds):\n    global ds\n    ds = ds.map(f)\n    batches = ds.batch(32)",
         "def make(ds):\n    for a in b:\n        ds = ds.map(f)\n        batches = ds.batch(32)",
+        "if a: ds = raw.map(f)\nds = ds.batch(32)",
+        "if a: ds = ds.map(f) if b else ds\nds = ds.batch(32)",
+        "def make(ds): ds = ds.map(f)\nds = ds.batch(32)",
         "if a:\n    ds = ds.map(f)\nelse:\n    ds = ds.map(g)\nds = ds.batch(32)",
         "if a:\n    pass\nelif b:\n    ds = ds.map(f)\nds = ds.batch(32)",
         "if a:\n    ds = ds.map(f)\n    val = ds\nds = ds.batch(32)",
@@ -213,6 +216,8 @@ def test_comments_blank_lines_and_line_ends_stay_right(text: str, becomes: str) 
         ),
         ("ds = ds.map(part(f, n=len(ds)))\nds = ds.batch(2)\n", "is read elsewhere"),
         ("try:\n    ds = ds.map(f)\n    ds = ds.batch(2)\nexcept ValueError:\n    pass\n", "an error may be caught"),
+        ("with suppress(ValueError):\n    ds = ds.map(f)\n    ds = ds.batch(2)\n", "an error may be caught"),
+        ("def count():\n    return len(ds)\n\nds = ds.map(f)\nds = ds.batch(count())\n", "is read elsewhere"),
         ("class A:\n    ds = raw.map(f)\n    made = ds.batch(2)\n", "is read elsewhere"),
         (
             "def make(raw):\n    g = (str(ds) for _ in raw)\n    ds = raw.map(f)\n    return ds.batch(2)\n",
@@ -222,6 +227,28 @@ def test_comments_blank_lines_and_line_ends_stay_right(text: str, becomes: str) 
 )
 def test_what_would_mean_something_else_is_refused(text: str, reason: str) -> None:
     assert reason in refused(text, MoveBefore(2, 1, "cache"))
+
+
+def test_a_function_with_a_variable_of_the_same_name_is_none_that_reads_it() -> None:
+    text = "def other(ds):\n    return len(ds)\n\nds = ds.map(f)\nds = ds.batch(size(x))\n"
+    assert written(text, MoveBefore(2, 1)).endswith("ds = ds.batch(size(x))\nds = ds.map(f)\n")
+
+
+def test_what_lands_on_a_line_of_others_does_not_get_one_of_its_own() -> None:
+    text = "ds = ds.shuffle(9)\nds = (\n    ds\n    .map(f)\n)\n"
+    assert written(text, MoveBefore(2, 1, "cache")) == "ds = ds.map(f).cache()\nds = (\n    ds\n    .shuffle(9)\n)\n"
+
+
+def test_nothing_new_is_written_into_a_comment() -> None:
+    text = f"{HEAD}ds = ds.shuffle(90)  # mix\nds = ds.map(f)\n"
+    after = written(text, MoveBefore(2, 1, "cache"), Insert(2, *PREFETCH))
+    assert after == f"{HEAD}ds = ds.map(f).cache()  # mix\nds = ds.shuffle(90).prefetch(tf.data.AUTOTUNE)\n"
+
+
+def test_a_string_that_ends_like_a_comment_is_none() -> None:
+    text = 'HELP = """usage\n# run it"""\nif a:\n    ds = ds.shuffle(9)\nds = ds.map(f)\n'
+    after = written(text, MoveBefore(2, 1, "cache"))
+    assert after == 'HELP = """usage\n# run it"""\nds = ds.map(f).cache()\nif a:\n    ds = ds.shuffle(9)\n'
 
 
 def test_what_is_new_behind_a_call_that_moves_before_an_if_stays() -> None:

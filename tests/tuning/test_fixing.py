@@ -79,6 +79,30 @@ def test_a_cache_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None
     assert "not known" in reason(StageSize("map", 100.0, None))
 
 
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ({"images": 8, "labels": 8}, ""),
+        ({"images": 8, "labels": None}, ""),
+        ({"images": 1000, "labels": 8}, "zip reads 8 of 1,000 elements; the cache is never full."),
+    ],
+)
+def test_what_is_zipped_with_something_shorter_never_fills_its_cache(
+    counts: dict[str, int | None], reason: str
+) -> None:
+    text = (
+        "images = tf.data.Dataset.range(8).map(f)\nlabels = tf.data.Dataset.range(8).map(g)\n"
+        "ds = tf.data.Dataset.zip((images, labels)).batch(2)\nmodel.fit(ds)\n"
+    )
+    recipe = written_recipe(text, zip={"inputs": (2, 4)})
+    known = {2: counts["images"], 4: counts["labels"], 5: 8}
+    assert recipe.trained is not None
+    numbers = [call.number for call in recipe.upstream(recipe.trained.call, inside=False)]
+    sample = Sample((), (), (), 0, tuple(StageSize("", 8.0, known.get(number)) for number in numbers))
+    change = replace(CACHE, edits=(Insert(2, "cache"), Insert(4, "cache")))
+    assert worth_trying.never_full(change, sample, recipe, recipe.trained) == reason
+
+
 def test_what_a_part_of_a_function_keeps_has_to_fit_and_neither_draws_nor_changes_what_comes_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

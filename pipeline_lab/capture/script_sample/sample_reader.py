@@ -352,20 +352,39 @@ class _Values:
 
 def _stages(dataset: Any) -> Iterator[StageSize]:
     """Measure the elements of each dataset that this one is made of, in the order of :meth:`Recipe.upstream` without what functions return."""
-    from pipeline_lab.worker.recipe.notes import NOTE
-
+    every = {id(each): each for each in _behind(dataset)}
+    kept = {
+        id(below) for each in every.values() if _method(each) == "cache" for below in _behind(each) if below is not each
+    }
     seen: set[int] = set()
-    left = [(dataset, False)]
+    left = [dataset]
     while left:
-        one, is_kept = left.pop(0)
+        one = left.pop(0)
         if id(one) in seen:
             continue
-        note = vars(one).get(NOTE)
+        note = _note(one)
         if note is not None and id(note) not in seen:
-            yield StageSize(note.method, *_size(one), note.stateful, str(one.element_spec), is_kept)
+            yield StageSize(note.method, *_size(one), note.stateful, str(one.element_spec), id(one) in kept)
         seen |= {id(one), id(note)}
-        keeps = is_kept or (note is not None and note.method == "cache")
-        left = [*((below, keeps) for below in one._inputs()), *left]
+        left = [*_in_order(one), *left]
+
+
+def _in_order(dataset: Any) -> list[Any]:
+    """Return what a dataset is made of in the order of its call's arguments; TensorFlow sorts a dictionary's by their names."""
+    note = _note(dataset)
+    places = {} if note is None else {id(each): place for place, each in enumerate(note.inputs)}
+    return sorted(dataset._inputs(), key=lambda below: places.get(id(_note(below)), len(places)))
+
+
+def _note(dataset: Any) -> Any:
+    from pipeline_lab.worker.recipe.notes import NOTE
+
+    return vars(dataset).get(NOTE)
+
+
+def _method(dataset: Any) -> str:
+    note = _note(dataset)
+    return "" if note is None else str(note.method)
 
 
 def _size(dataset: Any) -> tuple[float | None, int | None]:

@@ -12,7 +12,7 @@ from pipeline_lab.pipeline.chain import Chain
 from pipeline_lab.pipeline.changes import Change, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
-from pipeline_lab.pipeline.samples import Sample
+from pipeline_lab.pipeline.samples import Sample, StageSize
 from pipeline_lab.runs.machine.limits import usable_memory_bytes
 
 WORTH_PERCENT = 5.0
@@ -73,7 +73,7 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     kept = find_kept(recipe, change.edits)
     if not kept:
         return ""
-    stages = dict(zip((call.number for call in recipe.upstream(use.call, inside=False)), before.stages, strict=False))
+    stages = _stages_of(before, recipe, use)
     sizes = [
         held.element_bytes * counted.elements
         for each in kept
@@ -107,21 +107,40 @@ _ENDS_TOO_LONG = (
 
 
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
-    """Return why a cache stays incomplete where the script takes a part of its repeated data; empty where it does not."""
+    """Return why a cache stays incomplete where the script takes a part of its data; empty where it does not."""
     calls = Chain(recipe, use).calls
-    after = [each.after for each in find_kept(recipe, change.edits)]
-    kept = next((place for place, call in enumerate(calls) if call.number in after), len(calls))
+    stages = _stages_of(before, recipe, use)
+    after = {each.after for each in find_kept(recipe, change.edits)}
+    for call in recipe.upstream(use.call, inside=False):
+        for taken in call.inputs if call.method == "zip" else ():
+            elements, read = (
+                None if stage is None else stage.elements for stage in map(stages.get, (taken, call.number))
+            )
+            is_kept = not after.isdisjoint(each.number for each in recipe.upstream(taken))
+            if is_kept and elements is not None and read is not None and read < elements:
+                return f"zip reads {read:,} of {elements:,} elements; the cache is never full."
+    kept = next((place for place, call in enumerate(calls) if call.number in after), None)
+    if kept is None:
+        kept = 0 if after and calls[0].method == "zip" else len(calls)
     repeat = next((place for place in range(kept + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
     take = next((place for place in range(repeat + 1, len(calls)) if calls[place].method == "take"), None)
     if take is None:
         return ""
-    elements = {len(calls) - 1 - place: stage.elements for place, stage in enumerate(before.stages)}
-    epoch, taken = elements.get(repeat - 1), elements.get(take)
+    epoch, taken_ = (
+        None if stage is None else stage.elements
+        for stage in (stages.get(calls[repeat - 1].number), stages.get(calls[take].number))
+    )
     sizes = [call.arguments.get("batch_size") for call in calls[repeat:take] if call.method.endswith("batch")]
-    if taken is None or epoch is None or not all(isinstance(size, int) for size in sizes):
+    if taken_ is None or epoch is None or not all(isinstance(size, int) for size in sizes):
         return "Whether the script takes a whole pass over the data, so that a cache becomes full, is not known."
-    examples = taken * math.prod(int(size or 1) for size in sizes)
+    examples = taken_ * math.prod(int(size or 1) for size in sizes)
     return "" if examples >= epoch else f"The script takes {examples:,} of {epoch:,} elements; the cache is never full."
+
+
+def _stages_of(before: Sample, recipe: Recipe, use: DatasetUse) -> dict[int, StageSize]:
+    """Return what was measured of each call, by its number."""
+    numbers = (call.number for call in recipe.upstream(use.call, inside=False))
+    return dict(zip(numbers, before.stages, strict=False))
 
 
 def needless(change: Change, recipe: Recipe, run: ScriptRun | Unavailable) -> str:
