@@ -162,10 +162,7 @@ def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
         return
     for mapped in chain.direct:
         over = _passed_on(chain, mapped) if mapped.method == "map" else ()
-        if not over or any(
-            call.method in _CUTTING
-            for call in (*chain.calls[: chain.calls.index(over[0])], *chain.until_repeated(over[0]))
-        ):
+        if not over or any(call.method in _PARTS for call in _in_an_epoch(chain, over[0])):
             continue
         if all(_is_the_same(chain, each, over) for each in made_at_one_place(chain.recipe, mapped.number)):
             before = " and ".join(dict.fromkeys(f"the {call.method}" for call in over))
@@ -185,6 +182,11 @@ def _passed_on(chain: Chain, mapped: DatasetCall) -> tuple[DatasetCall, ...]:
         found.insert(0, below)
         below = chain.recipe.call(below.inputs[0])
     return tuple(found)
+
+
+def _in_an_epoch(chain: Chain, call: DatasetCall) -> tuple[DatasetCall, ...]:
+    """Return the calls before one, and those after it up to the one that begins with the data again."""
+    return chain.calls[: chain.calls.index(call)] + chain.until_repeated(call)
 
 
 def _is_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:

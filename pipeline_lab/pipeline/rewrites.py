@@ -285,8 +285,8 @@ _DECLARED = (
     ),
     Rewrite(
         "cache-before-shuffle",
-        "Map and cache before shuffle",
-        "Later epochs skip the function; the shuffle draws as before.",
+        "Map and cache before shuffle or repeat",
+        "Later epochs skip the function; a shuffle draws as before.",
         Effect.NOTHING,
         Risk.SOME,
         find_cache_before_shuffle,

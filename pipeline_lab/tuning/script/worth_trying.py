@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_kept, find_no_room
 from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
@@ -108,32 +108,38 @@ _ENDS_TOO_LONG = (
 
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache stays incomplete where the script takes a part of its data; empty where it does not."""
-    calls = Chain(recipe, use).calls
+    kept = {each.after for each in find_kept(recipe, change.edits)}
     stages = _stages_of(before, recipe, use)
-    after = {each.after for each in find_kept(recipe, change.edits)}
+    elements = {number: stage.elements for number, stage in stages.items() if stage.elements is not None}
+    return _left_out_by_zip(kept, elements, recipe, use) or _left_out_by_take(kept, elements, recipe, use)
+
+
+def _left_out_by_zip(kept: Set[int], elements: Mapping[int, int], recipe: Recipe, use: DatasetUse) -> str:
+    """Say that ``zip`` ends before what is kept does; empty where it does not, or that is not known."""
     for call in recipe.upstream(use.call, inside=False):
         for taken in call.inputs if call.method == "zip" else ():
-            elements, read = (
-                None if stage is None else stage.elements for stage in map(stages.get, (taken, call.number))
-            )
-            is_kept = not after.isdisjoint(each.number for each in recipe.upstream(taken))
-            if is_kept and elements is not None and read is not None and read < elements:
-                return f"zip reads {read:,} of {elements:,} elements; the cache is never full."
-    kept = next((place for place, call in enumerate(calls) if call.number in after), None)
-    if kept is None:
-        kept = 0 if after and calls[0].method == "zip" else len(calls)
-    repeat = next((place for place in range(kept + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
+            read, there = elements.get(call.number), elements.get(taken)
+            is_kept = not kept.isdisjoint(each.number for each in recipe.upstream(taken))
+            if is_kept and read is not None and there is not None and read < there:
+                return f"zip reads {read:,} of {there:,} elements; the cache is never full."
+    return ""
+
+
+def _left_out_by_take(kept: Set[int], elements: Mapping[int, int], recipe: Recipe, use: DatasetUse) -> str:
+    """Say that ``take`` ends before one epoch does of what is kept and repeated; empty where it does not."""
+    calls = Chain(recipe, use).calls
+    own = next((place for place, call in enumerate(calls) if call.number in kept), None)
+    if not kept or (own is None and calls[0].method != "zip"):
+        return ""
+    repeat = next((place for place in range((own or 0) + 1, len(calls)) if calls[place].method == "repeat"), len(calls))
     take = next((place for place in range(repeat + 1, len(calls)) if calls[place].method == "take"), None)
     if take is None:
         return ""
-    epoch, taken_ = (
-        None if stage is None else stage.elements
-        for stage in (stages.get(calls[repeat - 1].number), stages.get(calls[take].number))
-    )
+    epoch, taken = elements.get(calls[repeat - 1].number), elements.get(calls[take].number)
     sizes = [call.arguments.get("batch_size") for call in calls[repeat:take] if call.method.endswith("batch")]
-    if taken_ is None or epoch is None or not all(isinstance(size, int) for size in sizes):
+    if taken is None or epoch is None or not all(isinstance(size, int) for size in sizes):
         return "Whether the script takes a whole pass over the data, so that a cache becomes full, is not known."
-    examples = taken_ * math.prod(int(size or 1) for size in sizes)
+    examples = taken * math.prod(int(size or 1) for size in sizes)
     return "" if examples >= epoch else f"The script takes {examples:,} of {epoch:,} elements; the cache is never full."
 
 
