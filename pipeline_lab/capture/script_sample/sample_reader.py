@@ -30,6 +30,8 @@ COUNTING_S = 5.0
 """Time to count the elements of each stage whose length is not known."""
 OTHER_ELEMENTS, OTHER_S = 50, 5.0
 """How far other datasets are read that a change touches as well."""
+MOST_READ_BEFORE = 100
+"""Datasets that are kept for a comparison though the script has dropped them."""
 MEASURED = 8
 """Elements of each stage that are measured."""
 OTHER_DATASET = "at {place} the script reads another dataset than it did when it was recorded"
@@ -58,6 +60,7 @@ class SampleReader:
         self.refusal: Exception | None = None
         """Why there is none, where the script came to the place."""
         self._is_reading = False
+        self._read_before: list[Any] = []
         self._begun = take_number()
         gc.freeze()  # what is there already is none of the script's, and there is much of it to look through
 
@@ -74,6 +77,9 @@ class SampleReader:
         """
         if self._is_reading:
             return
+        is_compared = self._request.others or self._request.numbers
+        if is_compared and len(self._read_before) < MOST_READ_BEFORE:
+            self._read_before.append(dataset)  # a line that looks at a batch or two keeps none
         wanted = self._request.reading
         if key not in self._met:
             self._met[key] = (key.role, *_line_of(site, key.role))

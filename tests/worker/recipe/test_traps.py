@@ -251,6 +251,12 @@ def test_a_line_that_makes_several_datasets_is_proved_for_each(fix: FixScript) -
     assert left(asked)["batch-first"].startswith("The dataset that train.py:5 makes would change too: Element 1 ")
 
 
+def test_a_dataset_that_was_looked_at_and_dropped_is_compared_too(fix: FixScript) -> None:
+    looked = "for batch in load(64, lambda number: number * 5, False).take(2):\n    pass\n\nheld_out ="
+    found = fix("mixed-to-train", source=SCRIPTS["mixed-to-train"].replace("held_out =", looked))
+    assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}, left(found)
+
+
 def test_what_is_mapped_after_a_shuffle_is_cached_before_it_and_comes_in_the_same_order(fix: FixScript) -> None:
     found = fix("shuffled-names")
     assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}
