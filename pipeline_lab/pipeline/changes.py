@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 
 from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
+from pipeline_lab.pipeline.stacked_functions import StackedFunction
 
 AUTOTUNE = -1
 """``tf.data.AUTOTUNE`` as an argument of a call."""
@@ -75,11 +76,19 @@ class Remove:
 
 @dataclass(frozen=True)
 class MoveBefore:
-    """Move a call upstream, directly before another one of the same chain, and call a method of what it makes there, if one is given."""
+    """Move a call upstream, directly before another one of the same chain.
+
+    Attributes:
+        call: That moves.
+        before: The other one.
+        then: Method that is called of what it makes there, if any.
+        stacked: The function of the other one, where it has to stack along the last axis from then on.
+    """
 
     call: int
     before: int
     then: str = ""
+    stacked: StackedFunction | None = None
 
 
 @dataclass(frozen=True)

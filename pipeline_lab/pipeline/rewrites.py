@@ -41,7 +41,8 @@ from pipeline_lab.pipeline.python_rewrites import (
     find_wider_pool,
     find_workers,
 )
-from pipeline_lab.pipeline.recipe import TRAINING, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "map": ("map_func", "num_parallel_calls", "deterministic"),
@@ -144,12 +145,25 @@ def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
             and batched.inputs == (mapped.number,)
             and OF_PYTHON.issuperset(mapped.stateful)
         ):
+            stacked = _stacked(chain, mapped)
+            and_stack = "" if stacked is None else f", and stack along the last axis in {stacked.name}"
             yield RewritePlace(
                 batched,
-                (MoveBefore(batched.number, mapped.number),),
-                f"Batch before {said_at(mapped)}, so that its function is called once per batch.",
+                (MoveBefore(batched.number, mapped.number, stacked=stacked),),
+                f"Batch before {said_at(mapped)}, so that its function is called once per batch{and_stack}.",
                 ("The function then sees batches: it has to treat each example as before, which the proof checks.",),
             )
+
+
+def _stacked(chain: Chain, mapped: DatasetCall) -> StackedFunction | None:
+    """Return a map's function where it stacks the values of one example; None where another line may map it over single ones."""
+    given = mapped.arguments.get("map_func")
+    file = given.get("file", "") if isinstance(given, dict) else ""
+    text = chain.recipe.text(file)
+    others = (each for each in chain.recipe.calls if each.arguments.get("map_func") == given)
+    if not isinstance(given, dict) or text is None or any(each.place != mapped.place for each in others):
+        return None
+    return find_stacked(text, file, given["function"], given["line"])
 
 
 def _shuffle_first(chain: Chain) -> Iterator[RewritePlace]:

@@ -39,8 +39,9 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
-from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
+from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.rewrites import PARAMETERS
+from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 from pipeline_lab.pipeline.statements import Branch, branch_between, check_adjacent
 from pipeline_lab.pipeline.training_edits import edit_training
 
@@ -222,8 +223,8 @@ class _Writer:
             case Remove(number):
                 source, node, _ = self._find(number)
                 self._splice(source, *source.core(node), b"")
-            case MoveBefore(number, before, then):
-                self._move(number, before, then)
+            case MoveBefore(number, before, then, stacked):
+                self._move(number, before, then, stacked)
             case Insert(after, method, arguments):
                 self._insert(after, method, arguments)
             case Split(number, parts, before_shuffle):
@@ -320,6 +321,15 @@ class _Writer:
         else:
             self._prepend(source, at, first, b".cache()")
 
+    def _stack_last(self, function: StackedFunction) -> None:
+        source = self._source(function.file)
+        if find_stacked(source.raw.decode(), function.file, function.name, function.line) != function:
+            raise RefusedError(f"{function.name} is not defined in {source.name}, or has changed since it was run.")
+        for line, column, end_line, end_column in function.calls:
+            node = source.node_at(SourcePlace(function.file, line, end_line, column, end_column, line))
+            assert isinstance(node, cst.Call)
+            self._arguments.setdefault((source.path, node), ("stack", {}))[1]["axis"] = -1
+
     def _prepend(self, source: ParsedSource, node: cst.Call, *calls: bytes) -> None:
         """Write calls between a method's call and what it is called on, on lines of their own where it has one."""
         dot, _ = source.core(node)
@@ -404,7 +414,9 @@ class _Writer:
         self._splice(source, place, place, b"".join(indent + line.encode() + source.newline for line in lines))
         return name
 
-    def _move(self, number: int, before: int, then: str) -> None:
+    def _move(self, number: int, before: int, then: str, stacked: StackedFunction | None) -> None:
+        if stacked is not None:
+            self._stack_last(stacked)
         links = list(self._links(number, before))
         source, lower, _ = links[0]
         if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:

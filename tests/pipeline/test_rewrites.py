@@ -55,7 +55,16 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     assert rewrite.why.endswith(".")
     assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
     assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
-    others = {"workers", "one-iterator", "cache-python", "pool", "parallel-python", "generator-batches", "split-cache"}
+    others = {
+        "workers",
+        "one-iterator",
+        "cache-python",
+        "pool",
+        "parallel-python",
+        "generator-batches",
+        "split-cache",
+        "batch-stacked",
+    }
     assert key in {*CASES, *others}, "a case shows where it applies"
 
 

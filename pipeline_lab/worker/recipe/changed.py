@@ -1,8 +1,10 @@
 """Makes a dataset of the script again as an arm of a race: with the edits of a change, files of its own, and steady buffers."""
 
+import ast
 import inspect
 import itertools
 import linecache
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.pipeline.stacked_functions import find_stacks
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
 from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, replay
 from pipeline_lab.worker.recipe.wrapping import datasets_in
@@ -124,6 +127,7 @@ class _CallEdits:
         arguments: Set.
         at_a_time: Elements that a generator hands over at a time.
         method: To call instead; None for its own.
+        stacks_last: Its function stacks along the last axis.
         parts: Of its function, between which what the first one makes is kept; None for the whole function.
         is_kept_before: The first part is made elsewhere.
         stays: Whether it is made at its place.
@@ -134,6 +138,7 @@ class _CallEdits:
     arguments: dict[str, Any] = field(default_factory=dict)
     at_a_time: int = 1
     method: str | None = None
+    stacks_last: bool = False
     parts: FunctionParts | None = None
     is_kept_before: bool = False
     stays: bool = True
@@ -155,7 +160,7 @@ class _CallEdits:
                 inputs = (self.make_first(call, inputs),)
             made = inputs[0].map(**{**call.arguments, **self.arguments, "map_func": rest})
         else:
-            made = call.again(*inputs, **self.arguments, **self._in_batches(call))
+            made = call.again(*inputs, **{**self._stacking_last(call), **self.arguments, **self._in_batches(call)})
             made = made.unbatch() if self.at_a_time > 1 else made
         for each in self.then:
             made = _called(made, each)
@@ -167,6 +172,9 @@ class _CallEdits:
         first, _ = make_parts(call.arguments["map_func"], self.parts)
         at_once = call.arguments.get("num_parallel_calls") or AUTOTUNE
         return call.again(*inputs, map_func=first, num_parallel_calls=at_once).cache()
+
+    def _stacking_last(self, call: ReplayedCall) -> dict[str, Any]:
+        return {"map_func": stack_last(call.arguments["map_func"])} if self.stacks_last else {}
 
     def _in_batches(self, call: ReplayedCall) -> dict[str, Any]:
         if self.at_a_time == 1:
@@ -201,6 +209,20 @@ def make_parts(function: Callable[..., Any], parts: FunctionParts) -> tuple[Call
     scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     exec(compile(text, file, "exec"), scope)  # noqa: S102 - the user's own function, in two
     return scope[parts.kept_name], scope[parts.rest_name]
+
+
+def stack_last(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the user's as it is where it stacks along the last axis; AutoGraph finds its source."""
+    own = getattr(function, "python_function", function)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(own)))
+    for call in find_stacks(tree, {name for name, value in own.__globals__.items() if value is tf}):
+        call.keywords.append(ast.keyword("axis", ast.Constant(-1)))
+    file, text = f"<{own.__name__} of batches>", ast.unparse(ast.fix_missing_locations(tree))
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    scope = {**own.__globals__, **inspect.getclosurevars(own).nonlocals}
+    exec(compile(text, file, "exec"), scope)  # noqa: S102 - the user's own function
+    changed: Callable[..., Any] = scope[own.__name__]
+    return changed
 
 
 def _called(dataset: Any, inserted: Insert) -> Any:
@@ -262,6 +284,7 @@ class _Plan:
             case MoveBefore():
                 mine.stays = False
                 note = self._notes[edit.call]
+                self.edits[edit.before].stacks_last = edit.stacked is not None
                 self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine, edit.then))
             case _:
                 assert_never(edit)

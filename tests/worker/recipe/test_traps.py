@@ -244,6 +244,21 @@ def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
     assert "parallel-map" in proposed(found)
 
 
+def test_a_function_that_stacks_the_columns_of_a_row_sees_batches_with_another_axis(
+    fix: FixScript, ask_tensorflow: Callable[..., Any], tmp_path: Path
+) -> None:
+    found = fix("columns", "batch-first")
+    assert proposed(found) == ["batch-first"], left(found)
+    assert found.proof is not None
+    assert found.proof.outcome is ProofOutcome.EQUAL
+    assert "+    return tf.stack(columns[:-1], axis=-1) / 3.0, tf.stack(columns[-1:], axis=-1)" in found.diff()
+    as_it_is, changed = ask_tensorflow(
+        "tests.worker.recipe.trap_tasks:elements_as_raced", path=str(tmp_path / "train.py"), change="batch-first"
+    )
+    for arm in (as_it_is, changed):
+        assert {len(json.loads(part)) for batch in arm for part in batch} == {8}
+
+
 def test_a_line_that_makes_several_datasets_is_proved_for_each(fix: FixScript) -> None:
     found = fix("helper")
     assert set(proposed(found)) == {"prefetch", "parallel-map", "cache-before-shuffle"}

@@ -328,7 +328,21 @@ ds = tf.data.Dataset.range(64).shuffle(64)
 ds = ds.map(decode).batch(8)
 """ + LOOP  # fmt: skip
 
+COLUMNS = HEAD + """
+@tf.function
+def parse(line):
+    columns = tf.io.decode_csv(line, [0.0] * 4)
+    return tf.stack(columns[:-1]) / 3.0, tf.stack(columns[-1:])
+
+
+lines = [f"{n}.5,{n * n},{n % 7},{n % 2}" for n in range(64)]
+ds = tf.data.Dataset.from_tensor_slices(lines).shuffle(16).map(parse)
+ds = ds.batch(8)
+print(parse("1,2,3,4"))
+""" + LOOP  # fmt: skip
+
 SCRIPTS = {
+    "columns": COLUMNS,
     "shuffled-names": SHUFFLED_NAMES,
     "waits": WAITS,
     "counts": COUNTS,
