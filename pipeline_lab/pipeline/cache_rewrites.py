@@ -1,9 +1,7 @@
 """The rewrites that keep elements for later epochs: where a cache, or files, may follow a script's calls."""
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
@@ -248,10 +246,8 @@ def _keeps_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCal
 def _parts_of(chain: Chain, given: dict[str, Any]) -> FunctionParts | None:
     """Return the parts of a function; None where it has none, or another file of the user's may use it as it is."""
     recipe, file, name = chain.recipe, given.get("file", ""), given["function"].rpartition(".")[2]
-    text, path = recipe.text(file), PurePath(file)
-    module = path.parent.name if path.stem == "__init__" else path.stem
-    others = [recipe.text(other) or "" for other in recipe.files if other != file]
-    if text is None or any(all(re.search(rf"\b{each}\b", other) for each in (module, name)) for other in others):
+    text = recipe.text(file)
+    if text is None or recipe.may_use(file, name):
         return None
     return split_function(text, name, given["line"])
 

@@ -71,7 +71,7 @@ def split_function(text: str, name: str, line: int) -> FunctionParts | None:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (name, line)
     )
-    function, bound = next(found, None), _bindings(tree)
+    function, bound = next(found, None), count_bindings(tree)
     if function is None or not _is_plain(function) or "*" in bound:
         return None
     if bound[name] != 1 or sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) != 1:
@@ -103,7 +103,7 @@ def _is_plain(function: ast.FunctionDef) -> bool:
     return is_called_plainly and is_own and is_only and not function.decorator_list
 
 
-def _bindings(tree: ast.Module) -> Counter[str]:
+def count_bindings(tree: ast.Module) -> Counter[str]:
     """Count how often each name is given to something in a file, in whatever scope."""
     found: Counter[str] = Counter()
     for node in ast.walk(tree):

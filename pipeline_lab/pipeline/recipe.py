@@ -5,6 +5,7 @@ Importing this module loads neither TensorFlow nor pydantic.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -218,6 +219,13 @@ class Recipe:
             yield call
             inner = () if call.inner is None or not inside else (call.inner,)
             left = [*call.inputs, *inner, *left]
+
+    def may_use(self, file: str, name: str) -> bool:
+        """Say whether another of the user's files names what one of them defines, and that file's module."""
+        path = PurePath(file)
+        module = path.parent.name if path.stem == "__init__" else path.stem
+        others = [self.text(other) or "" for other in self.files if other != file]
+        return any(all(re.search(rf"\b{each}\b", other) for each in (module, name)) for other in others)
 
     def to_json(self) -> str:
         document = asdict(self)

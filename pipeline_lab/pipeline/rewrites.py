@@ -163,6 +163,8 @@ def _stacked(chain: Chain, mapped: DatasetCall) -> StackedFunction | None:
     others = (each for each in chain.recipe.calls if each.arguments.get("map_func") == given)
     if not isinstance(given, dict) or text is None or any(each.place != mapped.place for each in others):
         return None
+    if chain.recipe.may_use(file, given["function"].rpartition(".")[2]):
+        return None
     return find_stacked(text, file, given["function"], given["line"])
 
 

@@ -488,11 +488,15 @@ class _Move:
             has_new and any(rest for _, rest in lines)
         ):
             places = [(start, line_end) for (start, _), (line_end, _) in zip(self.cores, lines, strict=True)]
-        others = [splice(raw, splices, *place) for place in places[:-1]]
+        starts = [start for start, _ in places]
+        if any(each.start == each.end and each.start in starts[1:] for each in splices):
+            raise RefusedError(f"Something new would come between calls of {self.source.name} that change places.")
+        inside = [each for each in splices if not each.start == each.end == starts[0]]  # which is before them
+        others = [splice(raw, inside, *place) for place in places[:-1]]
         if self.has_line or end == places[-1][1]:
-            first = splice(raw, splices, *places[-1]) + self.added
+            first = splice(raw, inside, *places[-1]) + self.added
         else:
-            first = splice(raw, [*splices, Splice(end, end, self.added)], *places[-1])
+            first = splice(raw, [*inside, Splice(end, end, self.added)], *places[-1])
         return [Splice(*place, content) for place, content in zip(places, [first, *others], strict=True)]
 
 
@@ -524,7 +528,8 @@ class _MoveBeforeBranch:
 
 
 def _is_inside(each: Splice, slot: Splice) -> bool:
-    return slot.start <= each.start and each.end <= slot.end and not each.start == each.end == slot.end
+    is_beside = each.start == each.end and each.start in (slot.start, slot.end)
+    return slot.start <= each.start and each.end <= slot.end and not is_beside
 
 
 def _order(source: ParsedSource, node: cst.Call, method: str) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from pipeline_lab.pipeline.function_parts import count_bindings
+
 
 @dataclass(frozen=True)
 class StackedFunction:
@@ -38,20 +40,19 @@ def find_stacked(text: str, file: str, name: str, line: int) -> StackedFunction 
         line: Where it begins, or its first decorator.
 
     Returns:
-        None where it stacks nothing so, or is not found.
+        None where it stacks nothing so, is not found, or may be given anything else than the elements of one map and constants.
     """
     name = name.rpartition(".")[2]
     try:
         tree = ast.parse(re.sub(r"\r\n?", "\n", text))
     except (SyntaxError, ValueError):
         return None
-    named = {
-        each.asname or each.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for each in node.names
-        if each.name == "tensorflow"
-    }
+    bound = count_bindings(tree)
+    imports = (node for node in tree.body if isinstance(node, ast.Import))
+    names = [each.asname or each.name for node in imports for each in node.names if each.name == "tensorflow"]
+    named = {each for each in names if bound[each] == 1}
+    if bound[name] != 1 or not _is_called_with_constants(tree, name):
+        return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == name and line in (node.lineno, _first_line(node)):
             calls = [
@@ -60,6 +61,19 @@ def find_stacked(text: str, file: str, name: str, line: int) -> StackedFunction 
             ]
             return StackedFunction(file, name, line, tuple(calls)) if calls else None
     return None
+
+
+def _is_called_with_constants(tree: ast.Module, name: str) -> bool:
+    """Say whether a function is named once, but for calls that give it constants, such as to try it."""
+    tried = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and all(isinstance(each, ast.Constant) for each in node.args)
+        and not node.keywords
+    ]
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name and node not in tried]
+    return len(named) == 1
 
 
 def find_stacks(function: ast.AST, tensorflow: Set[str]) -> Iterator[ast.Call]:

@@ -243,8 +243,20 @@ def _is_shared(source: ParsedSource, statement: cst.CSTNode, name: str) -> bool:
 
 def _binds(function: cst.CSTNode, name: str) -> bool:
     """Say whether a function has a variable of that name by itself: a parameter, or one that it assigns."""
-    own = (each for each in _below(function) if isinstance(each, (cst.Param, cst.AssignTarget)))
-    return any(_mentions(each.name if isinstance(each, cst.Param) else each.target, name) for each in own)
+    targets: list[cst.CSTNode] = [each.target for each in _own(function) if isinstance(each, cst.AssignTarget)]
+    targets += [
+        each.value for target in targets if isinstance(target, (cst.Tuple, cst.List)) for each in target.elements
+    ]
+    targets += [each.name for each in _own(function) if isinstance(each, cst.Param)]
+    return any(isinstance(each, cst.Name) and each.value == name for each in targets)
+
+
+def _own(function: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what is in a function, without what is in functions within."""
+    for child in function.children:
+        yield child
+        if not isinstance(child, _INNER):
+            yield from _own(child)
 
 
 def _name_of(assigned: cst.Assign) -> str:

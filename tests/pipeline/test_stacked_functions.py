@@ -63,6 +63,9 @@ def test_a_function_that_stacks_sees_batches_and_stacks_along_the_last_axis(tmp_
         ("tf.stack(", "tf.stack(0, "),
         ("tf.stack(", "tf.stack(**options, values="),
         ("def parse", "def other"),
+        ("model.fit", "serve = lambda rows: parse(rows)\nmodel.fit"),
+        ("model.fit", "parse = keep(parse)\nmodel.fit"),
+        ("import tensorflow as tf\n", "import tensorflow as tf\ntf = keep(tf)\n"),
         (".batch(8)", ".shuffle(8).batch(8)"),
     ],
 )
@@ -85,6 +88,14 @@ def test_a_function_that_changed_since_is_refused(tmp_path: Path) -> None:
     assert not edited.refused, "what it stacks is where it was"
     moved = TEXT.replace("@tf.function\n", "@tf.function\n\n")
     assert "has changed since" in edit_sources(recipe, _found(recipe), {PATH: moved}).refused[0].reason
+
+
+def test_a_function_may_be_tried_with_constants_but_not_by_another_file(tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, TEXT.replace("model.fit", 'parse("1,2,3,4")\nmodel.fit'))
+    assert _found(recipe)
+    both = replace(recipe, files={**recipe.files, "/home/user/data.py": "1-data.py"})
+    (tmp_path / "1-data.py").write_text("from train import parse\n")
+    assert _found(both) == []
 
 
 def test_what_is_no_python_stacks_nothing() -> None:

@@ -218,6 +218,10 @@ def test_comments_blank_lines_and_line_ends_stay_right(text: str, becomes: str) 
         ("try:\n    ds = ds.map(f)\n    ds = ds.batch(2)\nexcept ValueError:\n    pass\n", "an error may be caught"),
         ("with suppress(ValueError):\n    ds = ds.map(f)\n    ds = ds.batch(2)\n", "an error may be caught"),
         ("def count():\n    return len(ds)\n\nds = ds.map(f)\nds = ds.batch(count())\n", "is read elsewhere"),
+        (
+            "def make(ds):\n    def peek():\n        info[ds] = 1\n        return 32\n    ds = ds.map(f)\n    ds = ds.batch(peek())\n    return ds\n",
+            "is read elsewhere",
+        ),
         ("class A:\n    ds = raw.map(f)\n    made = ds.batch(2)\n", "is read elsewhere"),
         (
             "def make(raw):\n    g = (str(ds) for _ in raw)\n    ds = raw.map(f)\n    return ds.batch(2)\n",
@@ -243,6 +247,31 @@ def test_nothing_new_is_written_into_a_comment() -> None:
     text = f"{HEAD}ds = ds.shuffle(90)  # mix\nds = ds.map(f)\n"
     after = written(text, MoveBefore(2, 1, "cache"), Insert(2, *PREFETCH))
     assert after == f"{HEAD}ds = ds.map(f).cache()  # mix\nds = ds.shuffle(90).prefetch(tf.data.AUTOTUNE)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "edits", "becomes"),
+    [
+        (
+            "ds = ds.map(f).map(g).shuffle(8)\n",
+            (MoveBefore(3, 2), Insert(1, "cache")),
+            "ds = ds.map(f).cache().shuffle(8).map(g)\n",
+        ),
+        (
+            "ds = (\n    ds\n    .map(f)\n    .map(g)\n    .shuffle(8)\n)\n",
+            (MoveBefore(3, 2), Insert(1, "cache")),
+            "ds = (\n    ds\n    .map(f)\n    .cache()\n    .shuffle(8)\n    .map(g)\n)\n",
+        ),
+        ("ds = ds.map(f).map(g).batch(32)\n", (MoveBefore(3, 1), Insert(2, "cache")), ""),
+    ],
+)
+def test_what_is_new_before_calls_that_change_places_stays_before_them(
+    text: str, edits: tuple[MoveBefore | Insert, ...], becomes: str
+) -> None:
+    if becomes:
+        assert written(text, *edits) == becomes
+    else:
+        assert "would come between" in refused(text, *edits)
 
 
 def test_a_string_that_ends_like_a_comment_is_none() -> None:

@@ -78,7 +78,8 @@ class SampleReader:
         if self._is_reading:
             return
         is_compared = self._request.others or self._request.numbers
-        if is_compared and len(self._read_before) < MOST_READ_BEFORE:
+        is_new = not any(each is dataset for each in self._read_before)
+        if is_compared and is_new and len(self._read_before) < MOST_READ_BEFORE:
             self._read_before.append(dataset)  # a line that looks at a batch or two keeps none
         wanted = self._request.reading
         if key not in self._met:

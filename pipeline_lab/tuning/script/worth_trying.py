@@ -119,7 +119,11 @@ def _left_out_by_zip(kept: Set[int], elements: Mapping[int, int], recipe: Recipe
     for call in recipe.upstream(use.call, inside=False):
         for taken in call.inputs if call.method == "zip" else ():
             read, there = elements.get(call.number), elements.get(taken)
+            above = list(
+                itertools.takewhile(lambda each: each.number not in kept, recipe.upstream(taken, inside=False))
+            )
             is_kept = not kept.isdisjoint(each.number for each in recipe.upstream(taken))
+            is_kept = is_kept and all(each.method != "repeat" for each in above)
             if is_kept and read is not None and there is not None and read < there:
                 return f"zip reads {read:,} of {there:,} elements; the cache is never full."
     return ""

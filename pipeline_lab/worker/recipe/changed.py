@@ -1,5 +1,7 @@
 """Makes a dataset of the script again as an arm of a race: with the edits of a change, files of its own, and steady buffers."""
 
+import __future__
+
 import ast
 import inspect
 import itertools
@@ -29,7 +31,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import Recipe
-from pipeline_lab.pipeline.stacked_functions import find_stacks
+from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacks
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of
 from pipeline_lab.worker.recipe.replaying import CannotReplayError, ReplayedCall, replay
 from pipeline_lab.worker.recipe.wrapping import datasets_in
@@ -127,7 +129,7 @@ class _CallEdits:
         arguments: Set.
         at_a_time: Elements that a generator hands over at a time.
         method: To call instead; None for its own.
-        stacks_last: Its function stacks along the last axis.
+        stacked: Its function, where it stacks along the last axis.
         parts: Of its function, between which what the first one makes is kept; None for the whole function.
         is_kept_before: The first part is made elsewhere.
         stays: Whether it is made at its place.
@@ -138,7 +140,7 @@ class _CallEdits:
     arguments: dict[str, Any] = field(default_factory=dict)
     at_a_time: int = 1
     method: str | None = None
-    stacks_last: bool = False
+    stacked: StackedFunction | None = None
     parts: FunctionParts | None = None
     is_kept_before: bool = False
     stays: bool = True
@@ -174,7 +176,7 @@ class _CallEdits:
         return call.again(*inputs, map_func=first, num_parallel_calls=at_once).cache()
 
     def _stacking_last(self, call: ReplayedCall) -> dict[str, Any]:
-        return {"map_func": stack_last(call.arguments["map_func"])} if self.stacks_last else {}
+        return {} if self.stacked is None else {"map_func": stack_last(call.arguments["map_func"], self.stacked)}
 
     def _in_batches(self, call: ReplayedCall) -> dict[str, Any]:
         if self.at_a_time == 1:
@@ -211,16 +213,28 @@ def make_parts(function: Callable[..., Any], parts: FunctionParts) -> tuple[Call
     return scope[parts.kept_name], scope[parts.rest_name]
 
 
-def stack_last(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the user's as it is where it stacks along the last axis; AutoGraph finds its source."""
+def stack_last(function: Callable[..., Any], stacked: StackedFunction) -> Callable[..., Any]:
+    """Return a function of the user's as it is where it stacks along the last axis; AutoGraph finds its source.
+
+    Raises:
+        CannotReplayError: It is no plain function, or does not stack what the source says.
+    """
     own = getattr(function, "python_function", function)
+    if not inspect.isfunction(own) or own.__defaults__ or own.__kwdefaults__ or hasattr(own, "__wrapped__"):
+        raise CannotReplayError(
+            f"{stacked.name} is no plain function, so that it cannot be made again with another axis."
+        )
     tree = ast.parse(textwrap.dedent(inspect.getsource(own)))
-    for call in find_stacks(tree, {name for name, value in own.__globals__.items() if value is tf}):
+    calls = list(find_stacks(tree, {name for name, value in own.__globals__.items() if value is tf}))
+    if len(calls) != len(stacked.calls):
+        raise CannotReplayError(f"{stacked.name} stacks something else than its source says.")
+    for call in calls:
         call.keywords.append(ast.keyword("axis", ast.Constant(-1)))
     file, text = f"<{own.__name__} of batches>", ast.unparse(ast.fix_missing_locations(tree))
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     scope = {**own.__globals__, **inspect.getclosurevars(own).nonlocals}
-    exec(compile(text, file, "exec"), scope)  # noqa: S102 - the user's own function
+    flags = own.__code__.co_flags & __future__.annotations.compiler_flag
+    exec(compile(text, file, "exec", flags, dont_inherit=True), scope)  # noqa: S102 - the user's own function
     changed: Callable[..., Any] = scope[own.__name__]
     return changed
 
@@ -284,7 +298,7 @@ class _Plan:
             case MoveBefore():
                 mine.stays = False
                 note = self._notes[edit.call]
-                self.edits[edit.before].stacks_last = edit.stacked is not None
+                self.edits[edit.before].stacked = edit.stacked
                 self.edits[edit.before].first.append(_Moved(note, _made_by(self._dataset, note), mine, edit.then))
             case _:
                 assert_never(edit)
