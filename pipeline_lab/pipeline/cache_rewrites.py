@@ -15,6 +15,7 @@ _PARTS = frozenset({"take", "take_while"})
 """Calls after which a cache would never be complete."""
 _CUTTING = KEEPING | _PARTS
 _IN_MEMORY = "All of them stay in memory from the first epoch on; only later epochs get faster."
+"""What a cache of elements changes beside the time of a step."""
 _LEAVING_OUT = frozenset({"take", "take_while", "skip", "shard"})
 """Calls after which a shuffled epoch holds other examples than the next one."""
 _WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset", "from_generator"})

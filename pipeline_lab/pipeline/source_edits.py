@@ -422,7 +422,7 @@ class _Writer:
         if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:
             self._others(links[0][2])
             added = f".{then}()".encode() if then else b""
-            self._moves.append(_MoveBeforeBranch(source.path, branch, lower, added))
+            self._moves.append(_MoveBeforeBranch(branch, lower, added))
             return
         for (_, below, call), (_, upper, above) in pairwise(links):
             self._check_together(above, call)
@@ -505,16 +505,18 @@ class _MoveBeforeBranch:
     """A call that moves before the ``if`` above its statement.
 
     Attributes:
-        path: Of the file.
         branch: Before which it comes.
         call: That moves.
         added: What is written after it.
     """
 
-    path: str
     branch: Branch
     call: cst.Call
     added: bytes
+
+    @property
+    def path(self) -> str:
+        return self.branch.source.path
 
     def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
         """Return the line before the branch, and delete what moved; what is inserted behind it stays."""

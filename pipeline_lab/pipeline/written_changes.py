@@ -66,7 +66,9 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         )
     numbers = {call.number for call in at}
     found = [
-        change for change in find_changes(recipe) if change.rewrite == name and (not place or change.call in numbers)
+        change
+        for change in find_changes(recipe)
+        if change.rewrite == name and (not place or not numbers.isdisjoint(_about(change)))
     ]
     if not found and name == "cache":
         legal = [each for each in find_earlier_caches(recipe, recipe.trained) if each.call in numbers]
@@ -81,6 +83,11 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         several = f"applies at {_places(recipe, [recipe.call(each.call) for each in found if each.call is not None])}; {_ONE_OF_THEM}"
         raise OptionsError(f"{text!r} {several if found else 'applies nowhere in the dataset that is trained on'}.")
     return found[0]
+
+
+def _about(change: Change) -> set[int | None]:
+    """Return the numbers of the calls that a change is about; one of what ``zip`` takes keeps elements of several."""
+    return {change.call, *(edit.after for edit in change.edits if isinstance(edit, Insert))}
 
 
 _ONE_OF_THEM = "put one of these places before it"

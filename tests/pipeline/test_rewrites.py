@@ -206,6 +206,7 @@ def test_each_of_what_is_zipped_is_cached_where_all_together_cannot_be() -> None
     (change,) = [change for change in find_changes(recipe) if change.rewrite == "cache"]
     assert change.edits == (Insert(2, "cache"), Insert(5, "cache"))
     assert parse_change(recipe, "train.py:2 cache") == parse_change(recipe, "cache") == change
+    assert parse_change(recipe, "train.py:3 cache") == change, "the other one's place means the same"
     assert are_compatible([change])
     assert before_after(recipe, change)[1].count(".cache()") == 1
     after = edit_sources(recipe, [change], {PATH: ZIPPED}).texts[PATH]
