@@ -34,6 +34,7 @@ SOURCES = (
     "trace/chrome_trace.py",
     "trace/legacy/local_scan.py",
     "analysis/activity/intervals.py",
+    "analysis/steps/local_level.py",
     "analysis/tf_data/kernels.py",
 )
 """The files of the package that hold compiled functions."""

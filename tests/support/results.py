@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.idle.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, IdleGaps
 from pipeline_lab.analysis.input.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.input.live_model import STAGE_TIMELINE, LiveModel, StageWork
@@ -540,7 +541,7 @@ def evaluation(passes: int = 8) -> Evaluation:
         dict(zip(EVALUATED.schema.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED.schema
     )
     files = [DataFile("train-0.tfrecord", 640, 10_000), DataFile("train-1.tfrecord", 320, 5_000)]
-    return read_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
+    return read_evaluation(JobEvents(events), evaluated, files, 0, held_out=1, is_rebuilt=True)
 
 
 def kept_outputs(examples: int = 60) -> KeptOutputs:

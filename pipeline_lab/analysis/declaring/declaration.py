@@ -98,13 +98,14 @@ class PerTrace(Generic[Result]):
         merge: Puts parts of several traces together, whose tables are on one axis by then. Merging what was merged with later
             parts has to give the same as merging all of them: of a run with very many windows only the new ones are merged.
         stored: The same from TensorFlow's stored step table, for logs whose trace is gone; why not, where it says nothing.
-        between: Adds what lies between windows, where all have absolute times.
+        between: Adds what lies between windows, where all have absolute times; takes also what came of it without the last ones,
+            or None.
     """
 
     analyze: Callable[[TraceView], Result]
     merge: Callable[[Sequence[Result]], Result]
     stored: "Callable[[DerivedProfile], Result] | Unavailable"
-    between: Callable[[Result], Result] | None = None
+    between: Callable[[Result, Result | None], Result] | None = None
 
 
 @dataclass(frozen=True)

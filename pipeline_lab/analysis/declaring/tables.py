@@ -138,7 +138,7 @@ def _append(schema: pa.Schema, whole: pa.Table, new: pa.Table) -> pa.Table:
     return longer if longer.column(0).num_chunks < MOST_CHUNKS else longer.combine_chunks()
 
 
-MOST_CHUNKS = 32
+MOST_CHUNKS = 8
 """Appended tables that are left as they came; then all rows are copied once, rather than with each window."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -24,7 +25,7 @@ from pipeline_lab.runs.run_documents import (
     read_written,
     written_by_recipe,
 )
-from pipeline_lab.runs.run_events import Event, EventReader, find_damaged_events
+from pipeline_lab.runs.run_events import EventReader, find_damaged_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import (
     EVALUATED,
@@ -59,7 +60,7 @@ class JobTables:
     damage: dict[str, str]
     written: WrittenPipeline | None
     environment: dict[str, Any]
-    noted: list[Event]
+    noted: JobEvents
     listed: tuple[list[DataFile], list[DataFile]]
     predict: Predict | None
     views: int
@@ -101,7 +102,7 @@ class JobTables:
         return self._whole(MODEL) if MODEL.name in self.read else None
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> JobEvents:
         """What the job reported while it worked."""
         self._check(EVENTS)
         return self.noted
@@ -179,13 +180,13 @@ class JobReader:
     def __init__(self, folder: RunFolder) -> None:
         self._folder, self._events = folder, EventReader(folder.events)
         self._tables = [(table, TableReader(table.path(folder), table)) for table in _TABLES]
-        self._noted: list[Event] = []
+        self._noted = JobEvents()
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
     def read(self) -> JobTables:
         """Read all that there is by now."""
         folder = self._folder
-        self._noted = [*self._noted, *self._events.read()]  # what was read before keeps what it had
+        self._noted = self._noted.longer(self._events.read())
         about, unreadable = self._unless_kept(
             "about", lambda: _read_about(folder), folder.record, folder.files, folder.written, folder.recipe
         )
@@ -228,7 +229,7 @@ def _read_about(folder: RunFolder) -> tuple[JobTables, dict[str, str]]:
         damage={},
         written=_written(folder, environment),
         environment=environment,
-        noted=[],
+        noted=JobEvents(),
         listed=listed,
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,

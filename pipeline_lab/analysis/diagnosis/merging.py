@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pipeline_lab.analysis.declaring import tables
@@ -42,6 +42,7 @@ class Fold:
     def __init__(self) -> None:
         self._parts: Sequence[TraceParts] = ()
         self._merged: AnyResults = {}
+        self._with_between: AnyResults = {}
 
     def merge(self, parts: Sequence[TraceParts], merges: Mapping[str, Merge]) -> AnyResults:
         """Merge captures.
@@ -54,10 +55,23 @@ class Fold:
             Each result; where no capture has it, why the first one has not.
         """
         is_longer = len(self._parts) <= len(parts) and all(map(operator.is_, self._parts, parts))
-        before = self._merged if is_longer else {}
+        if not is_longer:
+            self._merged, self._with_between = {}, {}
         new = parts[len(self._parts) :] if is_longer else parts
-        self._parts, self._merged = parts, {name: _add(name, merge, before, new) for name, merge in merges.items()}
+        self._parts = parts
+        self._merged = {name: _add(name, merge, self._merged, new) for name, merge in merges.items()}
         return {name: parts[0].say(name) if found is None else found for name, found in self._merged.items()}
+
+    def add_between(self, name: str, found: Any, between: Callable[[Any, Any], Any]) -> Any:
+        """Add to a merged result what lies between its captures.
+
+        Args:
+            name: Of the result.
+            found: What :meth:`merge` returned.
+            between: Adds it; see :class:`~pipeline_lab.analysis.declaring.declaration.PerTrace`.
+        """
+        self._with_between[name] = between(found, self._with_between.get(name))
+        return self._with_between[name]
 
 
 def _add(name: str, merge: Merge, before: AnyResults, new: Sequence[TraceParts]) -> Any:
@@ -123,7 +137,7 @@ class Axis:
     windows: int
     memory: FoldMemory
 
-    @property
+    @cached_property
     def merged(self) -> AnyResults:
         """What all captures say together, without what lies between them and follows from it."""
         return _merge(self, self.parts, Scope.ALL)
@@ -178,7 +192,7 @@ def merge_parts(axis: Axis, parts: Sequence[TraceParts], scope: Scope) -> AnyRes
     del found[READS], found[FACTS]
     for name, analysis in per_trace():
         if analysis.between is not None and not axis.kept_apart and not isinstance(found[name], Unavailable):
-            found[name] = analysis.between(found[name])
+            found[name] = axis.memory.folds[scope].add_between(name, found[name], analysis.between)
     for name, one in analyses().items():
         if one.of_results is not None and one.per_job is None:
             found[name] = attempt(partial(one.of_results, Found(found)))

@@ -85,8 +85,10 @@ def _still_there(before: _Written, table: pa.Table) -> list[_Part]:
     """Return the files that a table begins with, but for those with no more rows than follow."""
     kept: list[_Part] = []
     if table.schema == before.table.schema:
+        shared = _shared_rows(before.table, table)
         for part in before.parts:
-            if part.end > table.num_rows or not _are_equal(*(_rows(each, part) for each in (before.table, table))):
+            is_there = part.end <= shared or _rows(before.table, part).equals(_rows(table, part))
+            if part.end > table.num_rows or not is_there:
                 break
             kept.append(part)
     while kept and kept[-1].end - kept[-1].begin <= table.num_rows - kept[-1].end:
@@ -98,17 +100,25 @@ def _rows(table: pa.Table, part: _Part) -> pa.Table:
     return table.slice(part.begin, part.end - part.begin)
 
 
-def _are_equal(one: pa.Table, other: pa.Table) -> bool:
-    """Say whether two tables hold the same; where they share their memory, it is not looked at."""
-    is_flat = not any(pa.types.is_nested(each) or pa.types.is_dictionary(each) for each in one.schema.types)
-    return (is_flat and list(_memory(one)) == list(_memory(other))) or bool(one.equals(other))
+def _shared_rows(one: pa.Table, other: pa.Table) -> int:
+    """Return with how many rows two tables of one schema begin that lie in the same memory."""
+    if any(pa.types.is_nested(each) or pa.types.is_dictionary(each) for each in one.schema.types):
+        return 0
+    return min(map(_shared_of_column, one.columns, other.columns), default=0)
 
 
-def _memory(table: pa.Table) -> Iterator[tuple[int, ...]]:
-    """Yield where each chunk of a table lies, and which part of that it is."""
-    for column in table.columns:
-        for chunk in column.chunks:
-            yield (chunk.offset, len(chunk), *(0 if each is None else each.address for each in chunk.buffers()))
+def _shared_of_column(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
+    rows = 0
+    for chunk, like in zip(one.chunks, other.chunks, strict=False):
+        if chunk is not like and _place(chunk) != _place(like):
+            break
+        rows += len(chunk)
+    return rows
+
+
+def _place(chunk: pa.Array) -> tuple[int, ...]:
+    """Return where a chunk lies, and which part of that it is."""
+    return (chunk.offset, len(chunk), *(0 if each is None else each.address for each in chunk.buffers()))
 
 
 def _link(parts: list[_Part], before: Path, folder: Path) -> list[_Part]:

@@ -268,11 +268,30 @@ def merge_gaps(parts: Sequence[IdleGaps]) -> IdleGaps:
     )
 
 
-def add_capture_gaps(found: IdleGaps) -> IdleGaps:
-    """Count the time between two windows of a host as capture gap; the axis is absolute."""
+def add_capture_gaps(found: IdleGaps, before: IdleGaps | None = None) -> IdleGaps:
+    """Count the time between two windows of a host as capture gap; the axis is absolute.
+
+    Args:
+        found: Of all windows.
+        before: What came of it without the last ones.
+    """
     between = find_capture_gaps(found.recorded)
     by_cause = found.by_cause_ns | {GapCause.CAPTURE_GAP: int(tables.ints(between, "duration_ns").sum())}
-    return replace(found, by_cause_ns=by_cause, gaps=tables.concat(GAP_TABLE, [found.inside, between]))
+    gaps = None if before is None else _lengthen(before, found.inside, between)
+    return replace(found, by_cause_ns=by_cause, gaps=gaps or tables.concat(GAP_TABLE, [found.inside, between]))
+
+
+def _lengthen(before: IdleGaps, inside: pa.Table, between: pa.Table) -> pa.Table | None:
+    """Put the gaps that begin after all earlier ones under these; None where there are others that are new."""
+    end = tables.ints(before.gaps, "start_ns").max(initial=0)
+    start, length_ns = tables.ints(between, "start_ns"), tables.ints(between, "duration_ns")
+    if int(length_ns[start <= end].sum()) != before.by_cause_ns[GapCause.CAPTURE_GAP]:
+        return None
+    known = int(np.searchsorted(tables.ints(inside, "start_ns"), end, side="right"))
+    new = tables.concat(GAP_TABLE, [inside.slice(known), tables.take(between, np.flatnonzero(start > end))])
+    with tables.appending():
+        longer = tables.concat(GAP_TABLE, [before.gaps, new])
+    return longer if longer.num_rows == inside.num_rows + between.num_rows else None
 
 
 def _analyze_device(activity: Activity, device: Device) -> IdleGaps:

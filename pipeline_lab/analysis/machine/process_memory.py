@@ -10,10 +10,11 @@ import pyarrow as pa
 from pipeline_lab.analysis.activity.intervals import IntArray, contains
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.job_steps import flushes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.runs.run_events import Event, WindowEvent
+from pipeline_lab.runs.run_events import WindowEvent
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.results import Results
@@ -44,7 +45,7 @@ class Memory:
 
 
 def measure_memory(
-    steps: pa.Table, resources: pa.Table, events: Sequence[Event], origin_ns: int, data: Sequence[DataFile] = ()
+    steps: pa.Table, resources: pa.Table, events: JobEvents, origin_ns: int, data: Sequence[DataFile] = ()
 ) -> Memory:
     """Join what was sampled by the clock with what each step noted.
 
@@ -64,12 +65,11 @@ def measure_memory(
         raise TraceIncompleteError(NO_MEMORY)
     order = np.argsort(time_ns, kind="stable")
     time_ns, rss = time_ns[order], rss[order]
-    windows = [event for event in events if isinstance(event, WindowEvent)]
-    peaks = [window.rss_peak_bytes for window in windows if window.rss_peak_bytes is not None]
+    peaks = events.column(WindowEvent, "rss_peak_bytes").compressed()
     flushing = contains(flushes(events), time_ns)
     kept = _largest_of_each_stretch(rss)
     return Memory(
-        process_peak_bytes=max(int(rss.max()), *peaks, 0),
+        process_peak_bytes=max(int(rss.max()), int(peaks.max(initial=0))),
         process_start_bytes=int(rss[0]),
         table=tables.build(
             MEMORY_TABLE,

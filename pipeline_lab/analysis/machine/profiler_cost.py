@@ -1,8 +1,7 @@
 """What the profiler itself cost the job: windows, capture gaps, flushes, slower steps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.job_steps import divide_time, flushes, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import Event, WindowEvent
+from pipeline_lab.runs.run_events import WindowEvent
 
 WINDOW_TABLE = pa.schema(
     [
@@ -58,7 +58,7 @@ class ProfilerCost:
     flushing_step_ns: float | None
 
 
-def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: int) -> ProfilerCost:
+def measure_profiler_cost(events: JobEvents, steps: pa.Table, origin_ns: int) -> ProfilerCost:
     """Compare steps inside and outside of windows.
 
     Args:
@@ -69,8 +69,7 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
     Raises:
         TraceIncompleteError: No window was recorded.
     """
-    windows = sorted(_windows(events), key=lambda window: window.started_ns)
-    if not windows:
+    if not events.of(WindowEvent):
         raise TraceIncompleteError(NO_WINDOWS)
     rows = divide_time(steps)
     period = rows.step_ns
@@ -78,7 +77,7 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
     flushing = plain_steps(steps) & (length_within(flushes(events), spans) > 0)
     profiled = ~tables.bools(steps, "warmup") & (tables.ints(steps, "window") >= 0)
     return ProfilerCost(
-        windows=_window_table(windows, origin_ns),
+        windows=_window_table(events, origin_ns),
         profiled_steps=int(profiled.sum()) if steps.num_rows else None,
         profiled_step_ns=_median(period, profiled),
         plain_step_ns=_median(period, plain_steps(steps) & ~flushing),
@@ -86,35 +85,29 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
     )
 
 
-def _windows(events: Sequence[Event]) -> list[WindowEvent]:
-    return [event for event in events if isinstance(event, WindowEvent)]
-
-
 def _median(period: IntArray, chosen: NDArray[np.bool_]) -> float | None:
     return float(np.median(period[chosen])) if chosen.sum() >= FEWEST_STEPS else None
 
 
-def _window_table(windows: Sequence[WindowEvent], origin_ns: int) -> pa.Table:
+def _window_table(events: JobEvents, origin_ns: int) -> pa.Table:
+    column = partial(events.column, WindowEvent)
+    windows, started = events.of(WindowEvent), column("started_ns").data
+    order = np.argsort(started, kind="stable")
     return tables.build(
         WINDOW_TABLE,
         len(windows),
-        window=list(range(len(windows))),
-        name=[window.name for window in windows],
-        first_step=_known([window.first_step for window in windows]),
-        last_step=_known([window.last_step for window in windows]),
-        start_ns=[window.started_ns - origin_ns for window in windows],
-        stop_ns=[window.stopped_ns - origin_ns for window in windows],
-        flushed_ns=[window.flushed_ns - origin_ns for window in windows],
-        start_cost_ns=_known([window.start_cost_ns for window in windows]),
-        stop_cost_ns=_known([window.stop_cost_ns for window in windows]),
-        size_bytes=[window.size_bytes for window in windows],
-        rss_growth_bytes=_known([window.growth_bytes for window in windows]),
-        shortened=[window.shortened for window in windows],
+        window=np.arange(len(windows)),
+        name=[windows[row].name for row in order.tolist()],
+        start_ns=started[order] - origin_ns,
+        stop_ns=column("stopped_ns")[order] - origin_ns,
+        flushed_ns=column("flushed_ns")[order] - origin_ns,
+        shortened=np.array([window.shortened for window in windows], np.bool_)[order],
+        rss_growth_bytes=column("growth_bytes")[order],
+        **{name: column(name)[order] for name in _AS_NOTED},
     )
 
 
-def _known(values: Sequence[int | None]) -> "np.ma.MaskedArray[Any, Any]":
-    return np.ma.masked_array([value or 0 for value in values], [value is None for value in values], dtype=np.int64)
+_AS_NOTED = ("first_step", "last_step", "start_cost_ns", "stop_cost_ns", "size_bytes")
 
 
 def _measure(job: JobView) -> ProfilerCost:

@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, sampling_to_json
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.runs.run_events import EvaluationEvent, Event
+from pipeline_lab.runs.run_events import EvaluationEvent
 from pipeline_lab.runs.run_tables import SAMPLES
 
 PASS_TABLE = pa.schema(
@@ -73,7 +74,7 @@ class Evaluation:
 
 
 def read_evaluation(
-    events: Sequence[Event],
+    events: JobEvents,
     evaluated: pa.Table,
     files: Sequence[DataFile],
     origin_ns: int,
@@ -94,7 +95,7 @@ def read_evaluation(
     Raises:
         TraceIncompleteError: No pass has ended.
     """
-    passes = [event for event in events if isinstance(event, EvaluationEvent)]
+    passes = events.of(EvaluationEvent)
     if not passes:
         raise TraceIncompleteError(NO_EVALUATION)
     table = tables.build(

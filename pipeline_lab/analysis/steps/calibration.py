@@ -1,6 +1,5 @@
 """The compute-only step and the input-only time per batch, beside the end-to-end step: how much there is to gain."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,10 +8,11 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, StepRows, divide_time, plain_steps
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import CalibrationEvent, Event
+from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import format_duration
 
 NOT_CALIBRATED = (
@@ -68,7 +68,7 @@ class Calibration:
 
 
 def read_calibration(
-    events: Sequence[Event], steps: pa.Table, *, launches_ahead: bool = False, times_vary: bool = False
+    events: JobEvents, steps: pa.Table, *, launches_ahead: bool = False, times_vary: bool = False
 ) -> Calibration:
     """Read the last calibration of a run.
 
@@ -82,7 +82,7 @@ def read_calibration(
         TraceIncompleteError: The job was not calibrated, the calibration was disturbed, or there is no step after the
             warm-up.
     """
-    found = [event for event in events if isinstance(event, CalibrationEvent) and event.device_only_ns is not None]
+    found = [event for event in events.of(CalibrationEvent) if event.device_only_ns is not None]
     plain = plain_steps(steps)
     if not plain.any():  # all steps were profiled
         plain = ~tables.bools(steps, "warmup")

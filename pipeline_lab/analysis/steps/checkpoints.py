@@ -1,16 +1,15 @@
 """What writing checkpoints takes from a job: all of them, whether a window saw them or not."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import CheckpointEvent, Event
+from pipeline_lab.runs.run_events import CheckpointEvent
 
 NO_CHECKPOINT = (
     "No checkpoint was noted: the job wrote none, or it was not launched by `pipeline-lab run` or `pipeline-lab watch`."
@@ -25,20 +24,16 @@ class Checkpoints(Interruptions):
     """
 
 
-def checkpoint_spans(events: Sequence[Event]) -> IntArray:
+def checkpoint_spans(events: JobEvents) -> IntArray:
     """Return when checkpoints were being written, as a set of intervals, ns since the epoch."""
-    found = [event for event in events if isinstance(event, CheckpointEvent)]
-    return union(
-        np.array([event.started_ns for event in found], np.int64),
-        np.array([event.ended_ns for event in found], np.int64),
-    )
+    return events.spans(CheckpointEvent)
 
 
 def _measure(job: JobView) -> Checkpoints:
     return measure_checkpoints(job.tables.events, job.tables.steps)
 
 
-def measure_checkpoints(events: Sequence[Event], steps: pa.Table) -> Checkpoints:
+def measure_checkpoints(events: JobEvents, steps: pa.Table) -> Checkpoints:
     """Sum up the checkpoints of a run; one after its last step delays nobody.
 
     Args:

@@ -7,17 +7,15 @@ twice as far away as the one before, up to a minute; so an end takes nothing, or
 it did in 6 of 16 ends, and in none of 16 without autotuning.
 """
 
-from collections.abc import Sequence
-
-import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, subtract, union
+from pipeline_lab.analysis.activity.intervals import IntArray, subtract
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import EvaluationEvent, Event, IteratorEndEvent
+from pipeline_lab.runs.run_events import EvaluationEvent, IteratorEndEvent
 
 NO_END = (
     "No end of an iterator that took time was noted: none did, or the script did not run under `pipeline-lab watch`."
@@ -28,24 +26,16 @@ class IteratorEnds(Interruptions):
     """The ends of iterators that took time, between the steps of a job; its time is that from the end of the warm-up on."""
 
 
-def end_spans(events: Sequence[Event]) -> IntArray:
+def end_spans(events: JobEvents) -> IntArray:
     """Return when iterators were ended, as a set of intervals, ns since the epoch; an evaluation's own ends are part of it alone."""
-    return subtract(_spans(events, IteratorEndEvent), _spans(events, EvaluationEvent))
-
-
-def _spans(events: Sequence[Event], kind: type[IteratorEndEvent | EvaluationEvent]) -> IntArray:
-    found = [event for event in events if isinstance(event, kind)]
-    return union(
-        np.array([event.started_ns for event in found], np.int64),
-        np.array([event.ended_ns for event in found], np.int64),
-    )
+    return subtract(events.spans(IteratorEndEvent), events.spans(EvaluationEvent))
 
 
 def _measure(job: JobView) -> IteratorEnds:
     return measure_ends(job.tables.events, job.tables.steps)
 
 
-def measure_ends(events: Sequence[Event], steps: pa.Table) -> IteratorEnds:
+def measure_ends(events: JobEvents, steps: pa.Table) -> IteratorEnds:
     """Sum up the ends of iterators between the steps after the warm-up.
 
     Args:

@@ -1,6 +1,5 @@
 """The steps as the job itself timed them: every step of a run, profiled or not."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,13 +7,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within, union
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within
 from pipeline_lab.analysis.causes import WITHOUT_PREDICT
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import Event, OwnBatchesEvent, PredictEvent, WindowEvent
+from pipeline_lab.runs.run_events import OwnBatchesEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -283,13 +283,9 @@ def _examples(samples: pa.Table, measured: IntArray) -> int:
     return int(((step >= measured.min()) & (step <= measured.max())).sum())
 
 
-def flushes(events: Sequence[Event]) -> IntArray:
+def flushes(events: JobEvents) -> IntArray:
     """Return when windows were being written, as a set of intervals, ns since the epoch."""
-    windows = [event for event in events if isinstance(event, WindowEvent)]
-    return union(
-        np.array([window.stopped_ns for window in windows], np.int64),
-        np.array([window.flushed_ns for window in windows], np.int64),
-    )
+    return events.spans(WindowEvent, "stopped_ns", "flushed_ns")
 
 
 def _checkpoints(job: JobView) -> IntArray | None:
@@ -314,8 +310,8 @@ def _measure(job: JobView) -> JobSteps:
         events = job.tables.events
     except TraceIncompleteError:  # they are damaged, which others say
         return measured
-    own_call = next((event.call for event in events if isinstance(event, OwnBatchesEvent)), None)
-    predicts = next((Predicts.of(event) for event in events if isinstance(event, PredictEvent)), None)
+    own_call = next((event.call for event in events.of(OwnBatchesEvent)), None)
+    predicts = next(map(Predicts.of, events.of(PredictEvent)), None)
     return replace(measured, own_call=own_call, predicts=predicts)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
@@ -25,19 +24,16 @@ from pipeline_lab.analysis.declaring.declaration import (
     times_to_ms,
     to_ms,
 )
-from pipeline_lab.analysis.declaring.tables import BoolArray
+from pipeline_lab.analysis.declaring.tables import BoolArray, FloatArray
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.iterator_ends import end_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
+from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.errors import TraceIncompleteError
 
 MAD_FACTOR = 6.0
 LEAST_EXCESS = 0.3
-NEIGHBOURS = 31
-"""Steps around one whose median is its level."""
-BLOCK = 1 << 14
-"""Steps whose neighbors are sorted in one go; all at once would take most of a kB for each."""
 FEWEST = 10
 """Steps below which nothing is said."""
 
@@ -170,29 +166,13 @@ def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
     )
 
 
-def local_level(length: IntArray, steps: BoolArray | None = None) -> NDArray[np.float64]:
-    """Return the median of the steps around each step, or around some of them, shape (n,), ns."""
-    half = NEIGHBOURS // 2
-    padded = np.pad(length.astype(np.float64), half, constant_values=np.nan)
-    around = np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS)
-    rows = np.arange(len(length)) if steps is None else np.flatnonzero(steps)
-    level = np.empty(len(rows))
-    for first in range(0, len(rows), BLOCK):
-        block = rows[first : first + BLOCK]
-        is_whole = (block >= half) & (block < len(length) - half)  # several times as fast as those that lack neighbors
-        found = level[first : first + BLOCK]
-        found[is_whole] = np.partition(around[block[is_whole]], half, axis=1)[:, half]
-        found[~is_whole] = np.nanmedian(around[block[~is_whole]], axis=1)
-    return level
-
-
-def is_outlier(length: IntArray) -> BoolArray:
+def is_outlier(length: IntArray, level: FloatArray) -> BoolArray:
     """Say which steps exceed their level by far, shape (n,).
 
     Args:
         length: Of consecutive steps, shape (n,), ns.
+        level: Of each; see :func:`local_level`.
     """
-    level = local_level(length)
     excess = length - level
     spread = SIGMA_PER_MAD * float(np.median(np.abs(excess)))
     return np.asarray(excess > np.maximum(MAD_FACTOR * spread, LEAST_EXCESS * level))
@@ -206,7 +186,8 @@ def _find(
     names = list(parts)
     values = np.stack([part[steady] for part in parts.values()])
     length, step, start = length[steady], step[steady], start[steady]
-    outlier = is_outlier(length)
+    level = local_level(length)
+    outlier = is_outlier(length, level)
     usual = np.median(values[:, ~outlier], axis=1)
     excess = (values[:, outlier].T - usual).T
     largest = np.argmax(excess, axis=0) if outlier.any() else np.empty(0, np.int64)
@@ -217,7 +198,7 @@ def _find(
         step=step[outlier],
         start_ns=start[outlier],
         length_ns=length[outlier],
-        level_ns=local_level(length, outlier).astype(np.int64),
+        level_ns=level[outlier].astype(np.int64),
         cause=[names[index] for index in largest.tolist()],
         excess_ns=excess[largest, np.arange(len(largest))].astype(np.int64),
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.machine import process_memory, profiler_cost
 from pipeline_lab.analysis.steps import calibration, job_steps
 from pipeline_lab.errors import TraceIncompleteError
@@ -148,33 +149,33 @@ def test_a_job_in_its_warm_up_has_no_steps_yet():
 
 def test_calibration_stands_beside_the_median_step_outside_of_windows():
     event = CalibrationEvent(5e6, 5, 9e6, 5, None)
-    found = calibration.read_calibration([event], RUN)
+    found = calibration.read_calibration(JobEvents([event]), RUN)
     assert (found.device_only_ns, found.pipeline_only_ns, found.step_ns) == (5e6, 9e6, 20e6)
     assert found.utilisation_percent == 25.0
 
 
 def test_what_a_step_takes_in_training_is_comparable_where_the_same_function_was_timed_alone():
     alone = CalibrationEvent(5e6, 5, 9e6, 5, None, of_calls=True)
-    assert calibration.read_calibration([alone], RUN).busy_ns == 6e6
-    assert calibration.read_calibration([replace(alone, of_calls=False)], RUN).busy_ns is None
+    assert calibration.read_calibration(JobEvents([alone]), RUN).busy_ns == 6e6
+    assert calibration.read_calibration(JobEvents([replace(alone, of_calls=False)]), RUN).busy_ns is None
     unknown = RUN.set_column(RUN.schema.get_field_index("wait_ns"), "wait_ns", pa.nulls(RUN.num_rows, pa.int64()))
-    assert calibration.read_calibration([alone], unknown).busy_ns is None
+    assert calibration.read_calibration(JobEvents([alone]), unknown).busy_ns is None
 
 
 def test_a_step_whose_time_is_set_needs_no_correction() -> None:
-    found = calibration.read_calibration([CalibrationEvent(12e6, 0, 9e6, 5, None)], RUN)
+    found = calibration.read_calibration(JobEvents([CalibrationEvent(12e6, 0, 9e6, 5, None)]), RUN)
     assert found.device_only_ns == 12e6
 
 
 def test_a_step_alone_takes_no_longer_than_one_in_training_whose_batch_is_there():
     """Steps of 20 ms have their result 6 ms after their batch; 12 ms alone were those of a process that was not warm."""
-    found = calibration.read_calibration([CalibrationEvent(12e6, 5, 9e6, 5, None)], RUN)
+    found = calibration.read_calibration(JobEvents([CalibrationEvent(12e6, 5, 9e6, 5, None)]), RUN)
     assert found.device_only_ns == 6e6
 
 
 def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
     with pytest.raises(TraceIncompleteError, match=r"compute-only step took longer \(99 ms\) than in training"):
-        calibration.read_calibration([CalibrationEvent(99e6, 4, 6e6, 5, None)], RUN)
+        calibration.read_calibration(JobEvents([CalibrationEvent(99e6, 4, 6e6, 5, None)]), RUN)
 
 
 LAUNCHED = steps(
@@ -201,23 +202,23 @@ def test_results_that_were_waited_for_divide_a_step_wherever_it_ran():
 
 def test_a_step_alone_is_not_taken_for_the_time_of_its_launch():
     event = CalibrationEvent(55e6, 5, 9e6, 5, None)
-    assert calibration.read_calibration([event], LAUNCHED).device_only_ns == 3e6
-    found = calibration.read_calibration([event], LAUNCHED, launches_ahead=True)
+    assert calibration.read_calibration(JobEvents([event]), LAUNCHED).device_only_ns == 3e6
+    found = calibration.read_calibration(JobEvents([event]), LAUNCHED, launches_ahead=True)
     assert (found.device_only_ns, found.step_ns) == (55e6, 60e6)
     slower = CalibrationEvent(63e6, 5, 9e6, 5, None)
-    assert calibration.read_calibration([slower], LAUNCHED, launches_ahead=True).device_only_ns == 60e6
+    assert calibration.read_calibration(JobEvents([slower]), LAUNCHED, launches_ahead=True).device_only_ns == 60e6
 
 
 def test_set_times_that_vary_are_compared_by_their_means():
     """Steps of 10, 10, 10 and 70 ms without a wait: their mean is 25 ms, 2.5 times the median."""
     table = steps((False, 0, 0, 10, -1), (False, 10, 0, 20, -1), (False, 20, 0, 30, -1), (False, 30, 0, 100, -1))
-    found = calibration.read_calibration([CalibrationEvent(20e6, 0, 9e6, 5, None)], table, times_vary=True)
+    found = calibration.read_calibration(JobEvents([CalibrationEvent(20e6, 0, 9e6, 5, None)]), table, times_vary=True)
     assert (found.device_only_ns, found.step_ns, found.utilisation_percent) == (20e6, 10e6, 80.0)
 
 
 def test_without_calibration_it_is_said_how_to_get_it():
     with pytest.raises(TraceIncompleteError, match=r"training\.calibrate"):
-        calibration.read_calibration([CalibrationEvent(None, 0, 6e6, 5, None)], RUN)
+        calibration.read_calibration(JobEvents([CalibrationEvent(None, 0, 6e6, 5, None)]), RUN)
 
 
 def test_profiler_cost_compares_steps_inside_outside_and_during_a_flush():
@@ -225,7 +226,7 @@ def test_profiler_cost_compares_steps_inside_outside_and_during_a_flush():
     rows = [(False, n * 10, 0, n * 10, -1) for n in range(3)]
     rows += [(False, 30 + n * 12, 0, 30 + n * 12, 0) for n in range(3)]
     rows += [(False, 66 + n * 15, 0, 66 + n * 15, -1) for n in range(3)] + [(False, 111, 0, 121, -1)]
-    found = profiler_cost.measure_profiler_cost([window("window-0001", 30, 66, 105)], steps(*rows), EPOCH)
+    found = profiler_cost.measure_profiler_cost(JobEvents([window("window-0001", 30, 66, 105)]), steps(*rows), EPOCH)
     assert (found.plain_step_ns, found.profiled_step_ns, found.flushing_step_ns) == (10e6, 12e6, 15e6)
     assert found.profiled_steps == 3
     assert found.windows.column("start_ns").to_pylist() == [30_000_000]
@@ -233,13 +234,13 @@ def test_profiler_cost_compares_steps_inside_outside_and_during_a_flush():
 
 
 def test_too_few_steps_give_no_median():
-    found = profiler_cost.measure_profiler_cost([window("window-0001", 120, 130, 131)], RUN, EPOCH)
+    found = profiler_cost.measure_profiler_cost(JobEvents([window("window-0001", 120, 130, 131)]), RUN, EPOCH)
     assert found.profiled_step_ns is None
 
 
 def test_no_window_is_said():
     with pytest.raises(TraceIncompleteError, match="at least one window"):
-        profiler_cost.measure_profiler_cost([], RUN, EPOCH)
+        profiler_cost.measure_profiler_cost(JobEvents(), RUN, EPOCH)
 
 
 def test_memory_joins_samples_by_the_clock_and_by_the_step():
@@ -259,7 +260,7 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
         schema=RESOURCES.schema,
     )
     data = [DataFile("a", 10, 7000), DataFile("vectors.npy", 4, 500)]
-    found = process_memory.measure_memory(RUN, resources, [window("w", 100, 120, 135)], EPOCH, data)
+    found = process_memory.measure_memory(RUN, resources, JobEvents([window("w", 100, 120, 135)]), EPOCH, data)
     assert found.data_bytes == 7500
     assert (found.process_start_bytes, found.process_peak_bytes) == (50, 900)  # the window saw the peak
     assert found.table.column("rss_bytes").to_pylist() == [50, 100, 101, 300, 102, 103, 104]
@@ -269,10 +270,10 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
 def test_memory_of_a_long_run_keeps_every_peak(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(process_memory, "MAX_ROWS", 3)
     long = steps(*((False, n, 0, n, -1) for n in range(9)))
-    found = process_memory.measure_memory(long, RESOURCES.schema.empty_table(), [], EPOCH)
+    found = process_memory.measure_memory(long, RESOURCES.schema.empty_table(), JobEvents(), EPOCH)
     assert found.table.column("rss_bytes").to_pylist() == [102, 105, 108]
 
 
 def test_no_memory_is_said():
     with pytest.raises(TraceIncompleteError, match="pipeline-lab run"):
-        process_memory.measure_memory(STEPS.schema.empty_table(), RESOURCES.schema.empty_table(), [], EPOCH)
+        process_memory.measure_memory(STEPS.schema.empty_table(), RESOURCES.schema.empty_table(), JobEvents(), EPOCH)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling import evaluation
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, within_reach
@@ -34,7 +35,9 @@ def examples(*rows: tuple[int, int, int]) -> pa.Table:
 
 
 def test_the_passes_stand_in_a_row_with_what_they_found():
-    found = evaluation.read_evaluation(passes(2.0, 1.5), examples(), FILES, 5 * SECOND, held_out=0, is_rebuilt=False)
+    found = evaluation.read_evaluation(
+        JobEvents(passes(2.0, 1.5)), examples(), FILES, 5 * SECOND, held_out=0, is_rebuilt=False
+    )
     table = found.passes.to_pydict()
     assert (table["pass"], table["step"], table["loss"]) == ([1, 2], [10, 20], [2.0, 1.5])
     assert table["start_ns"] == [2 * SECOND, 12 * SECOND]
@@ -44,7 +47,7 @@ def test_the_passes_stand_in_a_row_with_what_they_found():
 
 def test_what_is_no_finite_number_is_null_in_the_table_and_in_json():
     diverged = passes(2.0, math.nan, math.inf, None)
-    found = evaluation.read_evaluation(diverged, examples(), FILES, 0, held_out=0, is_rebuilt=False)
+    found = evaluation.read_evaluation(JobEvents(diverged), examples(), FILES, 0, held_out=0, is_rebuilt=False)
     document = json.loads(json.dumps(results.diagnosis(evaluation=found).to_json(), allow_nan=False))
     rows = document["evaluation"]["passes"]
     assert [row["loss"] for row in rows] == found.passes.to_pydict()["loss"] == [2.0, None, None, None]
@@ -53,7 +56,9 @@ def test_what_is_no_finite_number_is_null_in_the_table_and_in_json():
 
 
 def test_passes_keep_what_they_found_where_their_examples_contradict_the_files():
-    found = evaluation.read_evaluation(passes(2.0), examples((0, 2, 1000)), FILES, 0, held_out=0, is_rebuilt=False)
+    found = evaluation.read_evaluation(
+        JobEvents(passes(2.0)), examples((0, 2, 1000)), FILES, 0, held_out=0, is_rebuilt=False
+    )
     assert found.last_loss == 2.0
     assert isinstance(found.sampling, Unavailable)
     assert "1,001" in found.sampling.reason
@@ -61,7 +66,9 @@ def test_passes_keep_what_they_found_where_their_examples_contradict_the_files()
 
 def test_a_pass_reads_held_out_files_alone_and_they_are_counted_apart():
     rows = [(number, 2, record) for number in range(3) for record in range(3)]
-    found = evaluation.read_evaluation(passes(1.0, 1.0, None), examples(*rows), FILES, 0, held_out=1, is_rebuilt=True)
+    found = evaluation.read_evaluation(
+        JobEvents(passes(1.0, 1.0, None)), examples(*rows), FILES, 0, held_out=1, is_rebuilt=True
+    )
     assert isinstance(found.sampling, FileSampling)
     assert found.sampling.table.to_pydict()["file"] == ["c"]
     assert found.sampling.table.to_pydict()["samples"] == [9]
@@ -72,7 +79,7 @@ def test_a_pass_reads_held_out_files_alone_and_they_are_counted_apart():
 
 def test_a_job_without_a_pass_says_how_to_get_one():
     with pytest.raises(TraceIncompleteError, match=r"training\.evaluate_every"):
-        evaluation.read_evaluation([], examples(), FILES, 0, held_out=0, is_rebuilt=True)
+        evaluation.read_evaluation(JobEvents(), examples(), FILES, 0, held_out=0, is_rebuilt=True)
 
 
 def test_reads_of_held_out_files_are_left_out():

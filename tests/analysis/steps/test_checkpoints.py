@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import CheckpointEvent
@@ -20,7 +21,7 @@ def test_only_checkpoints_between_steps_count() -> None:
     steps = _steps(10, 100 * MS)
     begun = steps.column("start_ns")[0].as_py()
     spans = ((-50, -10), (300, 350), (500, 600), (1200, 1500))
-    found = measure_checkpoints([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans], steps)
+    found = measure_checkpoints(JobEvents([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans]), steps)
     assert (found.count, found.total_ns, found.longest_ns) == (2, 150 * MS, 100 * MS)
     assert found.percent == pytest.approx(15)
 
@@ -31,12 +32,12 @@ def test_a_checkpoint_that_waits_for_steps_on_the_device_counts_from_their_end()
     behind = pa.array([end + 30 * MS for end in steps.column("end_ns").to_pylist()], pa.int64())
     steps = steps.set_column(steps.schema.get_field_index("ready_ns"), "ready_ns", behind)
     spans = ((300, 350), (500, 520))
-    found = measure_checkpoints([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans], steps)
+    found = measure_checkpoints(JobEvents([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans]), steps)
     assert (found.count, found.total_ns, found.longest_ns) == (2, 20 * MS, 20 * MS)
 
 
 def test_a_job_without_checkpoints_has_no_number() -> None:
     with pytest.raises(TraceIncompleteError, match="No checkpoint was noted"):
-        measure_checkpoints([], _steps(3, MS))
+        measure_checkpoints(JobEvents(), _steps(3, MS))
     with pytest.raises(TraceIncompleteError):
-        measure_checkpoints([CheckpointEvent(1, 2)], STEPS.schema.empty_table())
+        measure_checkpoints(JobEvents([CheckpointEvent(1, 2)]), STEPS.schema.empty_table())

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.iterator_ends import measure_ends
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import EvaluationEvent, IteratorEndEvent
@@ -34,7 +35,7 @@ def _end(from_ms: int, to_ms: int) -> IteratorEndEvent:
 
 def test_ends_between_the_measured_steps_count() -> None:
     ends = [_end(50, 150), _end(300, 350), _end(500, 600), _end(1200, 1500)]
-    found = measure_ends(ends, _steps(12, warmup=2))
+    found = measure_ends(JobEvents(ends), _steps(12, warmup=2))
     assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 150 * MS, 100 * MS, 1000 * MS)
     assert found.percent == pytest.approx(15)
 
@@ -43,11 +44,11 @@ def test_ends_within_an_evaluation_are_its_own() -> None:
     # one validation gives up the iterator of the one before at its beginning; the training's own ends 50 ms after it
     began, ended = BEGUN_NS + 400 * MS, BEGUN_NS + 600 * MS
     evaluation = EvaluationEvent(0, 4, began, ended, 90 * MS, 3, None, None)
-    found = measure_ends([_end(400, 480), _end(590, 650), evaluation], _steps(12, warmup=2))
+    found = measure_ends(JobEvents([_end(400, 480), _end(590, 650), evaluation]), _steps(12, warmup=2))
     assert (found.count, found.total_ns) == (1, 50 * MS)
 
 
 def test_a_job_without_ends_that_took_time_has_no_number() -> None:
     for ends, steps in (([], _steps(3, 0)), ([_end(0, 50)], _steps(3, 3)), ([_end(0, 50)], STEPS.schema.empty_table())):
         with pytest.raises(TraceIncompleteError, match="No end of an iterator"):
-            measure_ends(ends, steps)
+            measure_ends(JobEvents(ends), steps)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
+from pipeline_lab.analysis.steps.local_level import NEIGHBOURS, local_level
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
 from pipeline_lab.errors import TraceIncompleteError
@@ -65,12 +66,12 @@ def test_a_step_that_waits_far_longer_than_the_others():
     assert (found.looked_at, found.steps_ns // MS, found.excess_ns // MS) == (41, 450, 40)
 
 
-def test_many_steps_take_the_memory_of_a_block():
+def test_many_steps_take_little_memory():
     length = np.full(200_000, 10 * MS)
     length[100_000] *= 10
     tracemalloc.start()
     try:
-        assert np.flatnonzero(is_outlier(length)).tolist() == [100_000]
+        assert np.flatnonzero(is_outlier(length, local_level(length))).tolist() == [100_000]
         assert tracemalloc.get_traced_memory()[1] < 60_000_000
     finally:
         tracemalloc.stop()
@@ -167,5 +168,13 @@ def test_each_host_has_its_own_level():
 @given(st.lists(st.integers(1, 100), min_size=10, max_size=60), st.integers(2, 9))
 def test_scaling_time_changes_no_outlier(lengths: list[int], factor: int):
     length = np.array(lengths, np.int64)
-    assert (is_outlier(length) == is_outlier(factor * length)).all()
-    assert is_outlier(length).sum() <= len(length) / 2
+    outlier = is_outlier(length, local_level(length))
+    assert (outlier == is_outlier(factor * length, local_level(factor * length))).all()
+    assert outlier.sum() <= len(length) / 2
+
+
+@given(st.lists(st.integers(0, 2**40), max_size=80))
+def test_a_level_is_the_median_of_the_steps_around(lengths: list[int]):
+    half = NEIGHBOURS // 2
+    around = [lengths[max(0, step - half) : step + half + 1] for step in range(len(lengths))]
+    assert local_level(np.array(lengths, np.int64)).tolist() == [float(np.median(steps)) for steps in around]

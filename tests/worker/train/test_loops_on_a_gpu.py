@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
 from pipeline_lab.analysis.steps.job_steps import divide_time
 from pipeline_lab.options.run_options import set_options
@@ -112,7 +113,7 @@ def test_checkpoints_and_evaluations_begin_when_the_device_is_done_and_are_no_pa
     assert np.mean(rows.step_ns[1:]) == pytest.approx(STEP_NS, rel=0.5), "the pass lies between the rows"
     called = next(event for event in events if isinstance(event, CheckpointEvent))
     assert called.ended_ns - called.started_ns > STEP_NS / 2, "the weights are there when their steps are done"
-    assert measure_checkpoints(events, steps).total_ns < STEP_NS / 2
+    assert measure_checkpoints(JobEvents(events), steps).total_ns < STEP_NS / 2
 
 
 @unless_late

@@ -1,0 +1,59 @@
+"""What a job reported while it worked, by kind: analyses ask for one kind at a time, of which a long run holds thousands."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.runs.run_events import Event
+
+Kind = TypeVar("Kind", bound=Event)
+
+
+class JobEvents:
+    """Events of a job, in the order in which they were written.
+
+    Args:
+        events: All of them.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._of_kind: dict[type[Event], list[Event]] = {}
+        self._columns: dict[tuple[type[Event], str], np.ma.MaskedArray[Any, Any]] = {}
+        self._append(events)
+
+    def _append(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._of_kind.setdefault(type(event), []).append(event)
+
+    def longer(self, events: Sequence[Event]) -> "JobEvents":
+        """Return these events with later ones; what was made of these stays, and is not made again."""
+        if not events:
+            return self
+        longer = JobEvents()
+        longer._of_kind = {kind: list(known) for kind, known in self._of_kind.items()}
+        longer._columns = dict(self._columns)
+        longer._append(events)
+        return longer
+
+    def of(self, kind: type[Kind]) -> Sequence[Kind]:
+        """Return the events of one kind."""
+        return cast("Sequence[Kind]", self._of_kind.get(kind, ()))
+
+    def column(self, kind: type[Event], field: str) -> "np.ma.MaskedArray[Any, Any]":
+        """Return one whole number of each event of a kind, shape (n,), masked where it is not known."""
+        known = self._columns.get((kind, field), np.ma.masked_array(np.empty(0, np.int64), np.empty(0, np.bool_)))
+        new = [getattr(event, field) for event in self.of(kind)[len(known) :]]
+        if new:
+            values = np.array([0 if value is None else value for value in new], np.int64)
+            hidden = np.array([value is None for value in new], np.bool_)
+            known = np.ma.masked_array(
+                np.concatenate((known.data, values)), np.concatenate((np.ma.getmaskarray(known), hidden))
+            )
+            self._columns[kind, field] = known
+        return known
+
+    def spans(self, kind: type[Event], begin: str = "started_ns", end: str = "ended_ns") -> IntArray:
+        """Return when something lasted that events of a kind tell of, as a set of intervals, ns since the epoch."""
+        return union(self.column(kind, begin).data, self.column(kind, end).data)

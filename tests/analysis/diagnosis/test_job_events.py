@@ -1,0 +1,32 @@
+"""Events of a job that goes on, by kind."""
+
+import pytest
+
+from pipeline_lab.analysis.declaring.job_events import JobEvents
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, WindowEvent
+
+
+def window(number: int, cost_ns: int | None = None) -> WindowEvent:
+    return WindowEvent(f"w{number}", None, None, 10 * number, 10 * number + 5, 10 * number + 7, 1, cost_ns)
+
+
+def test_events_of_one_kind_stay_in_their_order() -> None:
+    first, second = CheckpointEvent(5, 6), CheckpointEvent(1, 2)
+    events = JobEvents([first, NoteEvent("Mind this."), second])
+    assert events.of(CheckpointEvent) == [first, second]
+    assert not events.of(EvaluationEvent)
+
+
+def test_a_column_grows_with_the_events_and_those_before_keep_theirs() -> None:
+    before = JobEvents([window(0, 3), window(1)])
+    assert before.column(WindowEvent, "start_cost_ns").tolist() == [3, None]
+    after = before.longer([NoteEvent("Mind this."), window(2, 4)])
+    assert after.column(WindowEvent, "start_cost_ns").tolist() == [3, None, 4]
+    assert before.column(WindowEvent, "start_cost_ns").tolist() == [3, None]
+    assert after.column(WindowEvent, "started_ns").tolist() == [0, 10, 20]
+    assert after.longer([]) is after
+
+
+@pytest.mark.parametrize(("events", "spans"), [([], []), ([CheckpointEvent(5, 8), CheckpointEvent(1, 6)], [[1, 8]])])
+def test_spans_are_a_set(events: list[CheckpointEvent], spans: list[list[int]]) -> None:
+    assert JobEvents(events).spans(CheckpointEvent).tolist() == spans
