@@ -358,6 +358,21 @@ def test_merge_does_not_mind_the_order(order: list[int], capture_gaps: bool):
         assert (other.devices, other.by_cause_ns) == (straight.devices, straight.by_cause_ns)
 
 
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from([0, 1])), min_size=1, max_size=8))
+def test_windows_one_after_another_give_what_all_at_once_give(landing: list[tuple[int, int]]):
+    parts, sofar, at_us = [], None, 0
+    for number, (later_us, device) in enumerate(landing):
+        at_us += later_us  # windows of two devices may overlap
+        one = find(gpu(kernels((0, 10), (20, 10)), number=device))
+        parts.append(tables.place(one, number, at_us * 1000))
+        sofar = idle_gaps.add_capture_gaps(idle_gaps.merge_gaps(parts), sofar)
+        whole = idle_gaps.add_capture_gaps(idle_gaps.merge_gaps(parts))
+        assert sofar.gaps.sort_by(ORDER).equals(whole.gaps.sort_by(ORDER))
+        assert sofar.by_cause_ns == whole.by_cause_ns
+
+
+ORDER = [("start_ns", "ascending"), ("device", "ascending"), ("window", "ascending")]
 spans = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 300)), max_size=6)
 
 
