@@ -282,13 +282,11 @@ def add_capture_gaps(found: IdleGaps, before: IdleGaps | None = None) -> IdleGap
 
 
 def _lengthen(before: IdleGaps, inside: pa.Table, between: pa.Table) -> pa.Table | None:
-    """Put the gaps that begin after all earlier ones under these; None where there are others that are new."""
+    """Put the gaps that begin after all earlier ones under these; None where others are new, too."""
     end = tables.ints(before.gaps, "start_ns").max(initial=0)
-    start, length_ns = tables.ints(between, "start_ns"), tables.ints(between, "duration_ns")
-    if int(length_ns[start <= end].sum()) != before.by_cause_ns[GapCause.CAPTURE_GAP]:
-        return None
+    is_new = tables.ints(between, "start_ns") > end
     known = int(np.searchsorted(tables.ints(inside, "start_ns"), end, side="right"))
-    new = tables.concat(GAP_TABLE, [inside.slice(known), tables.take(between, np.flatnonzero(start > end))])
+    new = tables.concat(GAP_TABLE, [inside.slice(known), tables.take(between, np.flatnonzero(is_new))])
     with tables.appending():
         longer = tables.concat(GAP_TABLE, [before.gaps, new])
     return longer if longer.num_rows == inside.num_rows + between.num_rows else None
