@@ -311,11 +311,11 @@ def _with_one_iterator_once(found: tuple[Suggestion, ...]) -> tuple[Suggestion, 
 
 def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
     """Leave out one iterator for all epochs where the script trains on a ``PyDataset`` or generator, which nobody can repeat."""
-    from pipeline_lab.advice.script.script_forecasts import recipe_of
-
     folder = RunFolder(Path(diagnosis.source.path))
     if _known_one_iterator(found) is None or not folder.recipe.is_file():
         return found
+    from pipeline_lab.advice.script.script_forecasts import recipe_of  # loads the models of a run's options
+
     recipe = recipe_of(folder)
     if isinstance(recipe, Unavailable) or recipe.trained is None:
         return found
