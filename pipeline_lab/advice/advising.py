@@ -304,7 +304,7 @@ def _with_one_iterator_once(found: tuple[Suggestion, ...]) -> tuple[Suggestion, 
     places = [place for place, one in enumerate(found) if _known_one_iterator([one])]
     if len(places) < 2:
         return found
-    best = next((one for one in found if one.change == ONE_ITERATOR), found[places[0]])
+    best = next((one for one in found if one.change in ONE_ITERATOR.values()), found[places[0]])
     rest = tuple(one for place, one in enumerate(found) if place not in places)
     return (*rest[: places[0]], best, *rest[places[0] :])
 
@@ -344,7 +344,7 @@ def _known_one_iterator(found: Sequence[Suggestion]) -> Suggestion | None:
     """Return the suggestion of one iterator for all epochs, if there is one."""
     advice = GapCause.ITERATOR_END.recommendation
     assert advice is not None
-    return next((one for one in found if one.change in (advice.change, ONE_ITERATOR)), None)
+    return next((one for one in found if one.change in (advice.change, *ONE_ITERATOR.values())), None)
 
 
 def _one_iterator(diagnosis: Diagnosis, why: str, gain: float) -> Suggestion:

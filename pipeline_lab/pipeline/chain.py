@@ -139,6 +139,14 @@ class Chain:
         """Whether the line that reads the dataset reads no other one."""
         return all(use.call == self.use.call for use in self.recipe.uses if use.place == self.use.place)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether another dataset that the script reads takes what is shuffled, drawn, made by Python or kept for both together."""
+        mine = {call.number for call in self.recipe.upstream(self.use.call)}
+        others = (use.call for use in self.recipe.uses if use.call != self.use.call)
+        shared = (call for number in others for call in self.recipe.upstream(number) if call.number in mine)
+        return any(call.method in (*_MIXED, "shuffle", "cache") or call.stateful or call.python for call in shared)
+
     def _is_finite(self, call: DatasetCall) -> bool:
         """Say whether the elements of a call end; those of Python do where they were read to their end."""
         if call.method == "repeat" and call.arguments.get("count") in (None, -1):

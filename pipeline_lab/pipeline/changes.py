@@ -132,13 +132,15 @@ class SetTraining:
 
 @dataclass(frozen=True)
 class OneIterator:
-    """Let one iterator serve all epochs of ``fit``: give it the dataset repeated without an end, and the steps of an epoch.
+    """Let one iterator serve all epochs: it goes through the dataset repeated without an end, an epoch's elements at a time.
 
     Attributes:
-        is_closed: Nothing that callbacks may change between epochs is read by the dataset's functions.
+        is_closed: Nothing that callbacks, or a loop, may change between epochs is read by the dataset's functions.
+        of_loop: A loop of the script's own goes through the dataset, instead of ``fit``.
     """
 
     is_closed: bool = True
+    of_loop: bool = False
 
 
 CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches | Split

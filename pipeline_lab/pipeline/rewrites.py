@@ -41,7 +41,7 @@ from pipeline_lab.pipeline.python_rewrites import (
     find_wider_pool,
     find_workers,
 )
-from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -59,7 +59,11 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """Parameters of the calls that changes can be about, in their order; of a class without ``self``."""
 
-ONE_ITERATOR = "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch."
+ONE_ITERATOR = {
+    TRAINING: "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
+    LOOP: "Let one iterator serve all epochs: make it of the dataset repeated, before the loop over epochs.",
+}
+"""What is said of one iterator, by who goes through the dataset."""
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 
@@ -244,14 +248,15 @@ def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
     is_known = bool(chain.ends) and chain.ends[-1] is chain.calls[-1]
     kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful}
     draws_anew = all(each in OF_PYTHON or (is_random(each) and "(seeded)" not in each) for each in kept)
-    is_read_again = chain.use.role == TRAINING and chain.use.iterators > 1
+    of_loop = chain.use.role == LOOP
+    is_read_again = chain.use.role in ONE_ITERATOR and chain.use.iterators > 1 and not (of_loop and chain.is_shared)
     if is_read_again and is_known and chain.is_alone and draws_anew and chain.use.length is not None:
         is_closed = not chain.use.reads_state and not any(call.python for call in chain.upstream(chain.calls[-1]))
         is_closed = is_closed and OF_PYTHON.isdisjoint(kept)
         yield RewritePlace(
             None,
-            (OneIterator(is_closed),),
-            ONE_ITERATOR,
+            (OneIterator(is_closed, of_loop),),
+            ONE_ITERATOR[chain.use.role],
             ("The first batches of an epoch are made while the last ones of the epoch before are trained on.",),
         )
 
@@ -383,7 +388,7 @@ _DECLARED = (
     Rewrite(
         "one-iterator",
         "One iterator for all epochs",
-        "Keras does not rebuild the iterator between epochs.",
+        "The iterator is not made anew between epochs.",
         Effect.NOTHING,
         Risk.SOME,
         _one_iterator,

@@ -38,6 +38,7 @@ from pipeline_lab.pipeline.changes import (
     spread,
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
+from pipeline_lab.pipeline.loop_edits import line_of_iterator
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.rewrites import PARAMETERS
@@ -89,6 +90,11 @@ class Edited:
                     range(now_first, max(now_last, now_first + 1)), key=lambda now: _ratio(similar, after, now)
                 )
         return line
+
+    def line_that_reads(self, path: str, line: int) -> int:
+        """Return where the dataset is read now that was read on a line: before the loops, where one iterator serves all passes."""
+        now = self.line_of(path, line)
+        return line_of_iterator(self.texts[path], now) if path in self.texts else now
 
     def diff(self, folder: Path | None = None) -> str:
         """Return what changed as a unified diff.

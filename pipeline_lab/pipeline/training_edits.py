@@ -7,6 +7,7 @@ from pathlib import PurePath
 import libcst as cst
 
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
+from pipeline_lab.pipeline.loop_edits import join_passes
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice
 from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetUse, PythonPart, Recipe
 from pipeline_lab.pipeline.shared_state import find_writes
@@ -36,6 +37,9 @@ def edit_training(
         raise RefusedError("What trains is not known.")
     source = find(use.place.file)
     fit = source.node_at(use.place)
+    if isinstance(edit, OneIterator) and edit.of_loop:
+        yield from ((source.path, each) for each in join_passes(recipe, source, fit, edit))
+        return
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")
     if isinstance(edit, OneIterator):

@@ -106,7 +106,7 @@ class Proving:
                 measures=any(isinstance(edit, Split) for change in changes for edit in change.edits),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),
-                line=None if read_at is None else edited.line_of(read_at.file, read_at.line),
+                line=None if read_at is None else edited.line_that_reads(read_at.file, read_at.line),
             )
             if is_good(proof, changes):
                 break

@@ -378,6 +378,25 @@ def test_one_iterator_for_all_epochs_shuffles_each_of_them_as_before(fix: FixScr
     assert "what callbacks change there" in left(told)["one-iterator"], "which may assign the variable"
 
 
+def test_one_iterator_for_all_passes_of_a_loop_gives_each_of_them_as_before(fix: FixScript) -> None:
+    found = fix("passes", "one-iterator", "prefetch")
+    assert proposed(found) == ["prefetch", "one-iterator"], left(found)
+    assert found.proof is not None
+    assert found.proof.sentence == "Equal, element by element: 12 elements, one epoch after the other."
+    for line in (
+        "+    batches = iter(data.repeat())\n",
+        "+        for step, (x, y) in zip(range(len(data)), batches):\n",
+    ):
+        assert line in found.diff()
+
+
+def test_a_loop_that_sets_what_its_dataset_reads_keeps_its_iterators(fix: FixScript) -> None:
+    reads = (
+        SCRIPTS["passes"].replace("ds = ", "scale = tf.Variable(2, dtype=tf.int64)\nds = ").replace("% 2", "% scale")
+    )
+    assert "what the loop changes there" in left(fix("passes", "one-iterator", source=reads))["one-iterator"]
+
+
 def test_what_else_changes_is_read_in_passes_beside_a_dataset_that_goes_on(fix: FixScript) -> None:
     begin, end = SCRIPTS["fitted"].split("ds = ")
     calls, end = end.split("\n", 1)

@@ -341,7 +341,28 @@ ds = ds.batch(8)
 print(parse("1,2,3,4"))
 """ + LOOP  # fmt: skip
 
+PASSES = """
+import tensorflow as tf
+
+ds = tf.data.Dataset.range(48).shuffle(16, seed=3).map(lambda number: (number, number % 2)).batch(8)
+weight = tf.Variable(1.0)
+
+
+def train(data, epochs):
+    for epoch in range(epochs):
+        for step, (x, y) in enumerate(data):
+            with tf.GradientTape() as tape:
+                loss = weight * tf.cast(tf.reduce_sum(x * y), tf.float32)
+            weight.assign_sub(1e-6 * tape.gradient(loss, weight))
+        print(epoch, step)
+
+
+train(ds, epochs=3)
+"""
+"""A loop of the script's own, over epochs of a dataset that its function is given."""
+
 SCRIPTS = {
+    "passes": PASSES,
     "columns": COLUMNS,
     "shuffled-names": SHUFFLED_NAMES,
     "waits": WAITS,

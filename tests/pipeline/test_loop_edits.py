@@ -1,0 +1,139 @@
+"""One iterator for all passes of a loop of the script's own, written into its source or refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline_lab.pipeline.changes import OneIterator
+from pipeline_lab.pipeline.loop_edits import line_of_iterator
+from pipeline_lab.pipeline.recipe import LOOP, Recipe
+from pipeline_lab.pipeline.rewrites import ONE_ITERATOR, find_changes
+from pipeline_lab.pipeline.source_edits import edit_sources
+from tests.support.edited import change
+from tests.support.written_recipe import PATH, written_recipe
+
+DATASET = "ds = tf.data.Dataset.range(8).batch(2)\n"
+LOOPS = "for epoch in epochs:\n    for x, y in ds:\n        train(x, y)\n"
+
+
+def recipe_of(text: str) -> Recipe:
+    """Return the recipe, whose only use is the innermost loop over ``ds``."""
+    recipe, lines = written_recipe(text), text.splitlines()
+    loops = [each for each in recipe.uses if each.place and "ds" in lines[each.place.line - 1]]
+    use = max(loops, key=lambda each: each.place.line if each.place else 0)
+    return replace(recipe, uses=(replace(use, iterators=9, length=4),))
+
+
+def written(text: str, *, is_closed: bool = True) -> str:
+    edited = edit_sources(recipe_of(text), [change(OneIterator(is_closed, of_loop=True))], {PATH: text})
+    assert not edited.refused, edited.refused[0].reason
+    return edited.texts[PATH]
+
+
+def refused(text: str, *, is_closed: bool = True) -> str:
+    edited = edit_sources(recipe_of(text), [change(OneIterator(is_closed, of_loop=True))], {PATH: text})
+    assert not edited.texts
+    return edited.refused[0].reason
+
+
+MADE = "batches = iter(ds.repeat())\n"
+
+
+@pytest.mark.parametrize(
+    ("loop", "becomes"),
+    [
+        ("for x, y in ds:", "for _, (x, y) in zip(range(len(ds)), batches):"),
+        ("for (x, y) in ds:", "for _, (x, y) in zip(range(len(ds)), batches):"),
+        ("for batch in ds:", "for _, batch in zip(range(len(ds)), batches):"),
+        ("for [x, y] in ds:", "for _, [x, y] in zip(range(len(ds)), batches):"),
+        ("for step, (x, y) in enumerate(ds):", "for step, (x, y) in zip(range(len(ds)), batches):"),
+        ("for (step, batch) in enumerate(ds):", "for (step, batch) in zip(range(len(ds)), batches):"),
+    ],
+)
+def test_a_loop_takes_the_elements_of_a_pass_from_the_iterator_of_all(loop: str, becomes: str) -> None:
+    text = DATASET + LOOPS.replace("for x, y in ds:", loop)
+    assert written(text) == text.replace("for epoch", f"{MADE}for epoch").replace(loop, becomes)
+
+
+def test_both_loops_of_python_go_through_the_same() -> None:
+    text = f"seen, epochs = [], [*'abcdefghi']\n{DATASET}{LOOPS}".replace("train(x, y)", "seen.append((x, y))")
+    pairs = "class Pairs:\n    def __iter__(self): return iter([(1, 2), (3, 4)])\n    def __len__(self): return 2\n    def repeat(self): return [*self] * 99\n"
+    texts = (each.replace(DATASET, f"{pairs}ds = Pairs()\n") for each in (text, written(text)))
+    seen = []
+    for each in texts:
+        scope: dict[str, object] = {}
+        exec(each, scope)
+        seen.append(scope["seen"])
+    assert seen[0] == seen[1] == [(1, 2), (3, 4)] * 9
+
+
+def test_names_that_are_taken_are_left_alone() -> None:
+    text = f"batches = _ = 3\n{DATASET}{LOOPS}"
+    assert "batches_2 = iter(ds.repeat())\n" in written(text)
+    assert "for __2, (x, y) in zip(range(len(ds)), batches_2):" in written(text)
+
+
+def test_loops_in_a_function_keep_their_indentation() -> None:
+    text = "def train(ds, epochs):\n\tprint()\n\t# all of them\n\twhile epochs:\n\t\tfor x in ds: step(x)\n\t\tepochs -= 1\n"
+    text += f"{DATASET}train(ds, 9)\n"
+    after = written(text)
+    assert "\n\t# all of them\n\tbatches = iter(ds.repeat())\n\twhile epochs:\n" in after
+    assert "\n\t\tfor _, x in zip(range(len(ds)), batches): step(x)\n" in after
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "reason"),
+    [
+        ("for epoch in epochs:\n    for x, y in ds:\n        train(x, y)", "for x, y in ds: train(x, y)", "in no other loop"),
+        ("in ds:", "in ds.take(2):", "Assign the dataset to a variable"),
+        ("in ds:", "in tqdm(ds):", "Assign the dataset to a variable"),
+        ("for x, y in ds:", "for n, (x, y) in enumerate(ds, 1):", "Assign the dataset to a variable"),
+        ("for x, y in ds:", "for pair in enumerate(ds):", "Assign the dataset to a variable"),
+        ("train(x, y)", "if train(x, y): break", "may end before the dataset does"),
+        ("train(x, y)", "while x:\n            pass\n        else:\n            break", "may end before"),
+        ("train(x, y)\n", "train(x, y)\n    else:\n        print()\n", "may end before"),
+        ("        train(x, y)\n", "        train(x, y)\n    ds = ds.shuffle(9)\n", "names it elsewhere"),
+        ("        train(x, y)\n", "        train(x, y)\n    test(ds)\n", "names it elsewhere"),
+        ("    for x, y in ds:\n        train(x, y)", "    with suppress(E):\n        for x, y in ds:\n            train(x, y)", "end a pass early"),
+        (LOOPS, "@tf.function\ndef run():\n  for e in epochs:\n    for x in ds: train(x)\n", "has a decorator"),
+        (LOOPS, "def run():\n  for e in epochs:\n    for x in ds:\n      yield x\n", "yields"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nrun(ds)\nrun(other)\n", "another dataset each time"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nmain(run)\n", "another dataset each time"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nwhile more(): run(ds)\n", "another dataset each time"),
+        (LOOPS, f"def other():\n  global ds\n{LOOPS}", "may give ds another dataset"),
+    ],
+)  # fmt: skip
+def test_what_may_end_a_pass_early_or_change_the_dataset_is_refused(was: str, becomes: str, reason: str) -> None:
+    text = DATASET + LOOPS
+    assert was in text
+    assert reason in refused(text.replace(was, becomes))
+
+
+def test_what_the_loop_may_change_for_the_dataset_keeps_its_iterators() -> None:
+    assert "what the loop changes there" in refused(DATASET + LOOPS, is_closed=False)
+
+
+def test_breaks_of_other_loops_and_conditions_around_are_none_of_its_concern() -> None:
+    text = DATASET + LOOPS.replace("train(x, y)", "for z in x:\n            break")
+    assert MADE in written(text.replace("    for x, y in ds:", "    if epoch: print()\n    for x, y in ds:"))
+
+
+def test_the_line_that_makes_the_iterator_is_where_the_dataset_is_read_now() -> None:
+    text = DATASET + LOOPS
+    edited = edit_sources(recipe_of(text), [change(OneIterator(of_loop=True))], {PATH: text})
+    assert edited.line_that_reads(PATH, 3) == 2
+    assert line_of_iterator(text, 3) == 3
+
+
+def test_it_applies_to_loops_over_a_dataset_that_ends_and_shares_nothing_with_others() -> None:
+    recipe = recipe_of(DATASET + LOOPS)
+    (found,) = [each for each in find_changes(recipe) if each.joins_epochs]
+    assert found.words.startswith(ONE_ITERATOR[LOOP])
+    (use,) = recipe.uses
+    for calls, is_found in (
+        (recipe.calls, True),
+        ((replace(recipe.calls[0], stateful=("RandomUniform",)), *recipe.calls[1:]), False),
+    ):
+        other = replace(use, call=1, place=None, role="validation")
+        shared = replace(recipe, calls=calls, uses=(use, other))
+        assert any(each.joins_epochs for each in find_changes(shared, use)) == is_found
