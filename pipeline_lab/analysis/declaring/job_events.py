@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.runs.run_events import Event
 
 Kind = TypeVar("Kind", bound=Event)
@@ -21,6 +23,7 @@ class JobEvents:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._of_kind: dict[type[Event], list[Event]] = {}
         self._columns: dict[tuple[type[Event], str], np.ma.MaskedArray[Any, Any]] = {}
+        self._texts: dict[tuple[type[Event], str], pa.ChunkedArray] = {}
         self._append(events)
 
     def _append(self, events: Iterable[Event]) -> None:
@@ -33,7 +36,7 @@ class JobEvents:
             return self
         longer = JobEvents()
         longer._of_kind = {kind: list(known) for kind, known in self._of_kind.items()}
-        longer._columns = dict(self._columns)
+        longer._columns, longer._texts = dict(self._columns), dict(self._texts)
         longer._append(events)
         return longer
 
@@ -52,6 +55,17 @@ class JobEvents:
                 np.concatenate((known.data, values)), np.concatenate((np.ma.getmaskarray(known), hidden))
             )
             self._columns[kind, field] = known
+        return known
+
+    def texts(self, kind: type[Event], field: str) -> pa.ChunkedArray:
+        """Return a text of each event of a kind, shape (n,)."""
+        known = self._texts.get((kind, field), pa.chunked_array([], pa.string()))
+        new = [getattr(event, field) for event in self.of(kind)[len(known) :]]
+        if new:
+            chunks = [*known.chunks, tables.strings(new)]
+            whole = pa.chunked_array(chunks)
+            known = whole if len(chunks) < tables.MOST_CHUNKS else pa.chunked_array([whole.combine_chunks()])
+            self._texts[kind, field] = known
         return known
 
     def spans(self, kind: type[Event], begin: str = "started_ns", end: str = "ended_ns") -> IntArray:

@@ -195,7 +195,7 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
     if isinstance(value, pa.ChunkedArray):
         return value.combine_chunks()
     if kind == pa.string():
-        return _repeated(value, rows) if isinstance(value, str) else _strings(value)
+        return _repeated(value, rows) if isinstance(value, str) else strings(value)
     validity = None
     if isinstance(value, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(value)
@@ -214,7 +214,8 @@ def _repeated(text: str, rows: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(encoded * rows)])
 
 
-def _strings(values: Sequence[str | None]) -> pa.Array:
+def strings(values: Sequence[str | None]) -> pa.Array:
+    """Return texts, and nulls, as a column."""
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.concatenate(([0], np.cumsum([len(text) for text in encoded]))).astype(np.int32)
     known = np.fromiter((value is not None for value in values), np.bool_, len(values))

@@ -91,20 +91,20 @@ def _median(period: IntArray, chosen: NDArray[np.bool_]) -> float | None:
 
 def _window_table(events: JobEvents, origin_ns: int) -> pa.Table:
     column = partial(events.column, WindowEvent)
-    windows, started = events.of(WindowEvent), column("started_ns").data
-    order = np.argsort(started, kind="stable")
-    return tables.build(
+    count = len(events.of(WindowEvent))
+    in_order = tables.build(
         WINDOW_TABLE,
-        len(windows),
-        window=np.arange(len(windows)),
-        name=[windows[row].name for row in order.tolist()],
-        start_ns=started[order] - origin_ns,
-        stop_ns=column("stopped_ns")[order] - origin_ns,
-        flushed_ns=column("flushed_ns")[order] - origin_ns,
-        shortened=np.array([window.shortened for window in windows], np.bool_)[order],
-        rss_growth_bytes=column("growth_bytes")[order],
-        **{name: column(name)[order] for name in _AS_NOTED},
+        count,
+        window=None,
+        name=events.texts(WindowEvent, "name"),
+        start_ns=column("started_ns") - origin_ns,
+        stop_ns=column("stopped_ns") - origin_ns,
+        flushed_ns=column("flushed_ns") - origin_ns,
+        shortened=column("shortened").data.astype(np.bool_),
+        rss_growth_bytes=column("growth_bytes"),
+        **{name: column(name) for name in _AS_NOTED},
     )
+    return tables.replace_column(tables.concat(WINDOW_TABLE, [in_order]), "window", np.arange(count))
 
 
 _AS_NOTED = ("first_step", "last_step", "start_cost_ns", "stop_cost_ns", "size_bytes")

@@ -113,7 +113,7 @@ def follow_last(breakdown: StepBreakdown) -> StepBreakdown:
 
 def _common_steps(breakdown: StepBreakdown) -> tuple[list[str], list[int], IntArray]:
     """Return the hosts, how many steps each recorded, and the parts of those that all did, shape (hosts, steps, parts)."""
-    names = sorted(set(breakdown.table.column("host").to_pylist()))
+    names = sorted(name for (name,) in tables.name_numbers(breakdown.table, ("host",))[0])
     if len(names) < 2:
         raise TraceIncompleteError(ONE_HOST)
     by_host = _by_host(breakdown.table, names)
