@@ -82,8 +82,12 @@ class RunStore:
             f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` and the Runs page show the runs."
         )
 
-    def find_id(self, word: str) -> str:
+    def find_id(self, word: str, kind: RunKind | None = None) -> str:
         """Return the id of the run that a user names: by its id, by a name that no other run has, or as the ``latest``.
+
+        Args:
+            word: The name.
+            kind: Of the latest; None for a run of any kind.
 
         Returns:
             The word itself where it names no run.
@@ -94,10 +98,8 @@ class RunStore:
         with contextlib.suppress(StoreError):
             return self.folder(word).id
         own = [record for record in self.runs() if not self.is_sample(record.id)]
-        if word == LATEST and not own:
-            raise StoreError(f"There is no {LATEST} run: {self.root} holds none yet; `pipeline-lab run` records one.")
         if word == LATEST:
-            return own[0].id
+            return self._latest([record for record in own if kind in (None, record.kind)], kind)
         named = [record.id for record in own if record.name == word]
         if len(named) > 1:
             raise StoreError(
@@ -105,6 +107,14 @@ class RunStore:
                 f"id, or write {LATEST} for the newest run of all."
             )
         return named[0] if named else word
+
+    def _latest(self, records: list[ListedRun], kind: RunKind | None) -> str:
+        if records:
+            return records[0].id
+        what = "search" if kind is RunKind.TUNE else "run"
+        raise StoreError(
+            f"There is no {LATEST} {what}: {self.root} holds none yet; `pipeline-lab {kind or RunKind.RUN}` records one."
+        )
 
     def read(self, run_id: str) -> RunRecord:
         """Return a run's record; a run whose supervisor vanished reads as lost.
@@ -340,8 +350,8 @@ def name_of(path: Path) -> str:
     return str(path)
 
 
-def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -> Path:
-    """Return the absolute path of a file, a folder, or the run of that id.
+def find_path(what: str | PathLike[str], store: RunStore | Path | None = None, kind: RunKind | None = None) -> Path:
+    """Return the absolute path of a file, a folder, or the run of that id; ``kind`` as for :meth:`RunStore.find_id`.
 
     Raises:
         TraceReadError: Nothing matches.
@@ -350,7 +360,7 @@ def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -
         if str(what) and Path(what).exists():  # an empty name would be the folder that one is in
             return Path(what).absolute()
     opened = store if isinstance(store, RunStore) else find_store(store)
-    name = opened.find_id(str(what))
+    name = opened.find_id(str(what), kind)
     try:
         return opened.folder(name).path
     except StoreError:

@@ -59,6 +59,14 @@ def test_what_was_found_is_shown_and_written_with_a_backup(lab: Lab, script: Pat
     assert script.with_name("train.py.orig").read_text() == TEXT
 
 
+def test_the_latest_is_the_latest_search_though_its_race_came_later(lab: Lab, script: Path) -> None:
+    found_before(lab, script, is_sure=True)
+    later = lab.store.create(SYNTHETIC.options, "").id
+    assert PROVED.sentence in call("fix", "--from", "latest", "--store", lab.store.root).output
+    refused = call("fix", "--from", later, "--store", lab.store.root)
+    assert f"{later} is a run, and no search for changes of a script." in " ".join(refused.output.split())
+
+
 def test_what_is_not_decided_is_not_written(lab: Lab, script: Path) -> None:
     search = found_before(lab, script, is_sure=False)
     refused = call("fix", "--from", search, "--apply", "--store", lab.store.root)

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.launch.queue import QueueTurn
-from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunRecord, RunState, is_alive, this_process
+from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunKind, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record, write_record
 from pipeline_lab.runs.store import RESERVE_BYTES, RunStore, describe_unreadable, find_path, open_store
 from tests.support.presets import SYNTHETIC
@@ -40,6 +40,8 @@ def test_a_run_is_found_by_its_id_its_name_or_as_the_latest(store: RunStore) -> 
     first, second = create(store, "mine"), create(store, "another")
     assert store.find_id(first.id) == first.id
     assert store.find_id("mine") == first.id
+    with pytest.raises(StoreError, match=r"There is no latest search: .* `pipeline-lab tune` records one\."):
+        store.find_id("latest", RunKind.TUNE)
     assert store.find_id("latest") == max((first, second), key=lambda one: store.read(one.id).status.created_s).id
     assert store.find_id("no such run") == "no such run"
     third = create(store, "mine")

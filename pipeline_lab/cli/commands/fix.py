@@ -53,12 +53,13 @@ def fix(
     discarded; nothing is written into its files without --apply.
     """
     from pipeline_lab.cli.commands.tune import parse_time_s, search_script
+    from pipeline_lab.runs.record import RunKind
     from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.runs.store import find_path, find_store, open_store
     from pipeline_lab.tuning.script.script_result import read_script_tuning
 
     if found_before is not None:
-        found = read_script_tuning(RunFolder(find_path(found_before, find_store(store))))
+        found = read_script_tuning(RunFolder(find_path(found_before, find_store(store), RunKind.TUNE)))
     elif not script:
         raise OptionsError("Specify a training script, such as: pipeline-lab fix train.py")
     else:

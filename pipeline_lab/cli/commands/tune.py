@@ -95,6 +95,7 @@ def tune(
     """
     from pipeline_lab.cli.following import follow_tune, stop_requests
     from pipeline_lab.options.tune_options import read_tune_options
+    from pipeline_lab.runs.record import RunKind
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.opened_search import read_search
     from pipeline_lab.tuning.search_launch import launch_tune, resume_tune
@@ -129,7 +130,7 @@ def tune(
         }
         _refuse({**of_options, **others}, "--resume continues with the search's own options")
         with stop_requests() as requests:
-            folder = resume_tune(opened, resume)
+            folder = resume_tune(opened, opened.find_id(resume, RunKind.TUNE))
             follow_tune(folder, requests)
     else:
         start = apply_settings(choose_options(preset, options, workload, store), settings, store, added)

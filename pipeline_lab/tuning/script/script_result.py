@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.tuning.history import read_history
 from pipeline_lab.tuning.search_result import RecordedSearch, read_trials
@@ -103,9 +105,11 @@ def read_script_tuning(folder: RunFolder) -> ScriptTuning:
     """Read a search for better input of a script, finished or not.
 
     Raises:
-        OptionsError: Its options are damaged.
+        OptionsError: It is no search, or its options are damaged.
     """
     record = read_record(folder)
+    if record.kind is not RunKind.TUNE:
+        raise OptionsError(f"{folder.id} is a {record.kind.value}, and no search for changes of a script.")
     options = read_script_tune(record.options or {})
     steps = read_history(folder.history)
     return ScriptTuning(folder.path, record, options, steps, read_trials(folder), options, read_fix(folder))
