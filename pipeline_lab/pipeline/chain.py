@@ -37,6 +37,11 @@ class Doubt(Enum):
     PYTHON = "python"
 
 
+def remembers(call: DatasetCall) -> bool:
+    """Say whether it matters to a later pass of a call, or to others that take its dataset, that it has been read before."""
+    return call.method in (*_MIXED, "shuffle", "cache", "snapshot") or bool(call.stateful) or bool(call.python)
+
+
 @dataclass(frozen=True)
 class Chain:
     """The calls behind a dataset that was read, first the source.
@@ -141,11 +146,13 @@ class Chain:
 
     @property
     def is_shared(self) -> bool:
-        """Whether another dataset that the script reads takes what is shuffled, drawn, made by Python or kept for both together."""
+        """Whether the script reads elsewhere, too, what this dataset shuffles, draws, makes by Python or keeps, but for a look at it before."""
         mine = {call.number for call in self.recipe.upstream(self.use.call)}
-        others = (use.call for use in self.recipe.uses if use.call != self.use.call)
-        shared = (call for number in others for call in self.recipe.upstream(number) if call.number in mine)
-        return any(call.method in (*_MIXED, "shuffle", "cache") or call.stateful or call.python for call in shared)
+        uses = self.recipe.uses
+        before = uses[: uses.index(self.use)] if self.use in uses else ()
+        others = (use for use in uses if use != self.use and not (use in before and use.iterators == 1))
+        shared = (call for use in others for call in self.recipe.upstream(use.call) if call.number in mine)
+        return any(map(remembers, shared))
 
     def _is_finite(self, call: DatasetCall) -> bool:
         """Say whether the elements of a call end; those of Python do where they were read to their end."""

@@ -82,7 +82,7 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
 def _of_training(edit: TrainingEdit) -> str:
     """Write what a training gets."""
     if isinstance(edit, OneIterator) and edit.of_loop:
-        return "for BATCH in zip(range(len(DATASET)), iter(DATASET.repeat()))"
+        return "batches = iter(DATASET.repeat()) … for _, BATCH in zip(range(len(DATASET)), batches):"
     if isinstance(edit, OneIterator):
         return "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))"
     return f"{edit.name}={write_value(edit.name, edit.value)}"

@@ -122,6 +122,12 @@ class ParsedSource:
         """Yield every place where a name stands."""
         return (node for node in self._spans if isinstance(node, cst.Name) and node.value == name)
 
+    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """Yield the nodes that a node lies in, the innermost first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
     def statement_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """Return the simple statement around a node; None inside of a lambda or the head of a compound statement."""
         found: cst.CSTNode | None = node

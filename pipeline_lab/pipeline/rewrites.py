@@ -61,7 +61,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 
 ONE_ITERATOR = {
     TRAINING: "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
-    LOOP: "Let one iterator serve all epochs: make it of the dataset repeated, before the loop over epochs.",
+    LOOP: "Let one iterator serve all epochs: create it once, of dataset.repeat(), before the loop over epochs.",
 }
 """What is said of one iterator, by who goes through the dataset."""
 STEPS_AT_ONCE = 8
@@ -257,7 +257,10 @@ def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
             None,
             (OneIterator(is_closed, of_loop),),
             ONE_ITERATOR[chain.use.role],
-            ("The first batches of an epoch are made while the last ones of the epoch before are trained on.",),
+            (
+                "The first batches of an epoch are made while the last ones of the epoch before are trained on.",
+                *(("Files that the loop writes between epochs may be read before.",) if of_loop else ()),
+            ),
         )
 
 

@@ -164,7 +164,9 @@ class _Writer:
         Raises:
             RefusedError: A change cannot be written.
         """
-        for edit in in_order(edit for change in changes for edit in spread(self._recipe, change).edits):
+        edits = [*in_order(edit for change in changes for edit in spread(self._recipe, change).edits)]
+        self._joins_passes = any(isinstance(edit, OneIterator) and edit.of_loop for edit in edits)
+        for edit in edits:
             self._add(edit)
         for (path, node), (method, given) in self._arguments.items():
             self._splices.setdefault(path, []).extend(
@@ -383,6 +385,10 @@ class _Writer:
         use = self._use
         if use is None or use.place is None:
             raise RefusedError("Where the dataset is read is not known.")
+        if self._joins_passes:
+            raise RefusedError(
+                f"One iterator serves all passes of {use.place}; assign the dataset with .{method} before."
+            )
         source = self._source(use.place.file)
         node = source.node_at(use.place)
         given = _read_expression(node)

@@ -38,7 +38,7 @@ def edit_training(
     source = find(use.place.file)
     fit = source.node_at(use.place)
     if isinstance(edit, OneIterator) and edit.of_loop:
-        yield from ((source.path, each) for each in join_passes(recipe, source, fit, edit))
+        yield from ((source.path, each) for each in join_passes(recipe, use, source, fit, edit))
         return
     if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
         raise RefusedError(f"{use.place} is no call of a model's method.")

@@ -111,10 +111,11 @@ class RunStore:
     def _latest(self, records: list[ListedRun], kind: RunKind | None) -> str:
         if records:
             return records[0].id
-        what = "search" if kind is RunKind.TUNE else "run"
-        raise StoreError(
-            f"There is no {LATEST} {what}: {self.root} holds none yet; `pipeline-lab {kind or RunKind.RUN}` records one."
-        )
+        if kind is RunKind.TUNE:
+            raise StoreError(
+                f"There is no {LATEST} search: {self.root} holds none yet; `pipeline-lab fix` or `tune` begins one."
+            )
+        raise StoreError(f"There is no {LATEST} run: {self.root} holds none yet; `pipeline-lab run` records one.")
 
     def read(self, run_id: str) -> RunRecord:
         """Return a run's record; a run whose supervisor vanished reads as lost.

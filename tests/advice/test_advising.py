@@ -19,7 +19,7 @@ from pipeline_lab.analysis.verdict.findings import iterator_ends
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.recipe import PythonPart, UserFunction
+from pipeline_lab.pipeline.recipe import LOOP, PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.schema import Salvage
@@ -265,7 +265,7 @@ def test_a_headline_of_no_overlap_lists_prefetch_whatever_the_model_finds(monkey
 
 def test_one_iterator_for_all_epochs_is_suggested_once_with_the_models_numbers_where_there_are_any():
     words = Suggestion(GapCause.ITERATOR_END.recommendation.change, "Why.", 12.0)
-    model = Suggestion(ONE_ITERATOR, "Why.", 11.0, gain_range_percent=(5.0, 12.0))
+    model = Suggestion(ONE_ITERATOR[LOOP], "Why.", 11.0, gain_range_percent=(5.0, 12.0))
     other = Suggestion("Cache.", "Why.", 3.0)
     assert _with_one_iterator_once((other, words, model)) == (other, model)
     assert _with_one_iterator_once((words, other)) == (words, other)

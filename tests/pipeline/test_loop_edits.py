@@ -1,10 +1,11 @@
 """One iterator for all passes of a loop of the script's own, written into its source or refused."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.pipeline.changes import OneIterator
+from pipeline_lab.pipeline.changes import Insert, OneIterator
 from pipeline_lab.pipeline.loop_edits import line_of_iterator
 from pipeline_lab.pipeline.recipe import LOOP, Recipe
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR, find_changes
@@ -17,9 +18,9 @@ LOOPS = "for epoch in epochs:\n    for x, y in ds:\n        train(x, y)\n"
 
 
 def recipe_of(text: str) -> Recipe:
-    """Return the recipe, whose only use is the innermost loop over ``ds``."""
+    """Return the recipe, whose only use is the last loop over ``ds`` or ``data``."""
     recipe, lines = written_recipe(text), text.splitlines()
-    loops = [each for each in recipe.uses if each.place and "ds" in lines[each.place.line - 1]]
+    loops = [each for each in recipe.uses if each.place and re.search(r"in.*\b(ds|data)\b", lines[each.place.line - 1])]
     use = max(loops, key=lambda each: each.place.line if each.place else 0)
     return replace(recipe, uses=(replace(use, iterators=9, length=4),))
 
@@ -89,24 +90,79 @@ def test_loops_in_a_function_keep_their_indentation() -> None:
         ("in ds:", "in tqdm(ds):", "Assign the dataset to a variable"),
         ("for x, y in ds:", "for n, (x, y) in enumerate(ds, 1):", "Assign the dataset to a variable"),
         ("for x, y in ds:", "for pair in enumerate(ds):", "Assign the dataset to a variable"),
-        ("train(x, y)", "if train(x, y): break", "may end before the dataset does"),
-        ("train(x, y)", "while x:\n            pass\n        else:\n            break", "may end before"),
-        ("train(x, y)\n", "train(x, y)\n    else:\n        print()\n", "may end before"),
+        ("train(x, y)", "if train(x, y): break", "break may end a pass"),
+        ("train(x, y)", "while x:\n            pass\n        else:\n            break", "break may end"),
+        ("train(x, y)\n", "train(x, y)\n    else:\n        print()\n", "has an else"),
         ("        train(x, y)\n", "        train(x, y)\n    ds = ds.shuffle(9)\n", "names it elsewhere"),
         ("        train(x, y)\n", "        train(x, y)\n    test(ds)\n", "names it elsewhere"),
-        ("    for x, y in ds:\n        train(x, y)", "    with suppress(E):\n        for x, y in ds:\n            train(x, y)", "end a pass early"),
+        ("    for x, y in ds:\n        train(x, y)", "    with suppress(E):\n        for x, y in ds:\n            train(x, y)", "or end it early"),
         (LOOPS, "@tf.function\ndef run():\n  for e in epochs:\n    for x in ds: train(x)\n", "has a decorator"),
-        (LOOPS, "def run():\n  for e in epochs:\n    for x in ds:\n      yield x\n", "yields"),
-        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nrun(ds)\nrun(other)\n", "another dataset each time"),
-        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nmain(run)\n", "another dataset each time"),
-        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nwhile more(): run(ds)\n", "another dataset each time"),
-        (LOOPS, f"def other():\n  global ds\n{LOOPS}", "may give ds another dataset"),
+        (LOOPS, "def run():\n  for e in epochs:\n    for x in ds:\n      yield x\n", "contains yield"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nrun(ds)\nrun(other)\n", "is not called exactly once"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nmain(run)\n", "is not called exactly once"),
+        (LOOPS, "def run(ds):\n  for e in epochs:\n    for x in ds: f(x)\nwhile more(): run(ds)\n", "is not called exactly once"),
+        ("in ds:", "in enumerate(*ds):", "Assign the dataset to a variable"),
+        ("    for x, y in ds:\n        train(x, y)", "    if more:\n        for x, y in ds:\n            train(x, y)", "leave a pass out"),
+        ("for x, y in ds:", "for (  # pairs (of\n        x, y) in ds:", "A comment stands"),
+        ("for x, y in ds:", "for x, len in ds:", "uses len in a way"),
+        ("for epoch", "def zip(*these): pass\nfor epoch", "uses zip in a way"),
+        ("for epoch", "globals()['ds'] = 3\nfor epoch", "uses globals in a way"),
+        (LOOPS, "for e in epochs: pass\nelse:\n    for x in ds: pass\n", "in no other loop"),
+        (LOOPS, f"def other():\n  global ds\n{LOOPS}", "through global"),
     ],
 )  # fmt: skip
 def test_what_may_end_a_pass_early_or_change_the_dataset_is_refused(was: str, becomes: str, reason: str) -> None:
     text = DATASET + LOOPS
     assert was in text
     assert reason in refused(text.replace(was, becomes))
+
+
+SHUFFLED = "ds = tf.data.Dataset.range(8).shuffle(8, seed=3).batch(2)\nfor x in ds.take(1): print(x, len(ds))\n"
+IN_A_FUNCTION = "def run(data):\n  for e in epochs:\n    for x in data: f(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LOOPS, ""),
+        (f"{IN_A_FUNCTION}run(ds)\n", ""),
+        (f"{IN_A_FUNCTION}def other(ds, data): return data\nrun(data=ds)\n", ""),
+        (f"{LOOPS}print(ds)\n", "outside of its loop"),
+        (f"def test():\n  for x in ds: pass\n{LOOPS}", "outside of its loop"),
+        (f"{IN_A_FUNCTION}run(ds)\ntest(ds)\n", "outside of its loop"),
+        (f"{IN_A_FUNCTION}  test(data)\nrun(ds)\n", "outside of its loop"),
+        (f"{IN_A_FUNCTION}run(ds.take(4))\n", "Assign what run is given"),
+        (f"train = ds\n{LOOPS}", "handed on before its loop"),
+        (f"keep(ds)\n{LOOPS}", "handed on before its loop"),
+        (f"for run in runs:\n    {LOOPS.replace(chr(10), chr(10) + '    ')}\n", "are in another loop"),
+        ("def run():\n  for e in epochs:\n    for x in ds: f(x)\nrun()\nrun()\n", "is not called exactly once"),
+    ],
+)
+def test_what_shuffles_or_caches_is_read_by_its_loop_alone(text: str, reason: str) -> None:
+    if not reason:
+        assert ".repeat())\n" in written(SHUFFLED + text)
+    else:
+        assert reason in refused(SHUFFLED + text)
+
+
+def test_what_is_added_where_the_dataset_is_read_goes_without_one_iterator() -> None:
+    text = f"ds = make()\n{LOOPS}"
+    recipe = recipe_of(DATASET + LOOPS)
+    use = replace(recipe.uses[0], place=replace(recipe.uses[0].place, line=3, end_line=3, name_line=3))  # type: ignore[arg-type]
+    made = tuple(replace(call, is_direct=False) for call in recipe.calls)
+    edits = (OneIterator(of_loop=True), Insert(use.call, "prefetch", {"buffer_size": 1}))
+    for order in (edits, edits[::-1]):
+        changes = [change(each) for each in order]
+        edited = edit_sources(replace(recipe, calls=made, uses=(use,)), changes, {PATH: text}, use)
+        assert "One iterator serves all passes" in edited.refused[0].reason
+        assert len(edited.written) == 1
+
+
+@pytest.mark.parametrize("loop", ["for(x,y)in ds:", "for[x,y]in ds:"])
+def test_names_stay_apart_from_for_and_in(loop: str) -> None:
+    assert f"for _, {loop[3:8]} in zip(range(len(ds)), batches):" in written(
+        DATASET + LOOPS.replace("for x, y in ds:", loop)
+    )
 
 
 def test_what_the_loop_may_change_for_the_dataset_keeps_its_iterators() -> None:
@@ -130,10 +186,13 @@ def test_it_applies_to_loops_over_a_dataset_that_ends_and_shares_nothing_with_ot
     (found,) = [each for each in find_changes(recipe) if each.joins_epochs]
     assert found.words.startswith(ONE_ITERATOR[LOOP])
     (use,) = recipe.uses
-    for calls, is_found in (
-        (recipe.calls, True),
-        ((replace(recipe.calls[0], stateful=("RandomUniform",)), *recipe.calls[1:]), False),
+    draws = replace(recipe.calls[0], stateful=("RandomUniform",)), *recipe.calls[1:]
+    other = replace(use, call=1, place=None)
+    for calls, uses, is_found in (
+        (recipe.calls, (use, other), True),
+        (draws, (use, other), False),
+        (draws, (use, replace(use, place=None)), False),
+        (draws, (replace(other, iterators=1), use), True),  # a look at it before
     ):
-        other = replace(use, call=1, place=None, role="validation")
-        shared = replace(recipe, calls=calls, uses=(use, other))
-        assert any(each.joins_epochs for each in find_changes(shared, use)) == is_found
+        found = find_changes(replace(recipe, calls=calls, uses=uses), use)
+        assert any(each.joins_epochs for each in found) == is_found

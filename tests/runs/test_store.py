@@ -40,7 +40,7 @@ def test_a_run_is_found_by_its_id_its_name_or_as_the_latest(store: RunStore) -> 
     first, second = create(store, "mine"), create(store, "another")
     assert store.find_id(first.id) == first.id
     assert store.find_id("mine") == first.id
-    with pytest.raises(StoreError, match=r"There is no latest search: .* `pipeline-lab tune` records one\."):
+    with pytest.raises(StoreError, match=r"There is no latest search: .* `pipeline-lab fix` or `tune` begins one\."):
         store.find_id("latest", RunKind.TUNE)
     assert store.find_id("latest") == max((first, second), key=lambda one: store.read(one.id).status.created_s).id
     assert store.find_id("no such run") == "no such run"

@@ -110,6 +110,8 @@ def read_script_tuning(folder: RunFolder) -> ScriptTuning:
     record = read_record(folder)
     if record.kind is not RunKind.TUNE:
         raise OptionsError(f"{folder.id} is a {record.kind.value}, and no search for changes of a script.")
+    if "script" not in (record.options or {}):
+        raise OptionsError(f"{folder.id} is a search for a faster pipeline of a workload, not for changes of a script.")
     options = read_script_tune(record.options or {})
     steps = read_history(folder.history)
     return ScriptTuning(folder.path, record, options, steps, read_trials(folder), options, read_fix(folder))
