@@ -5,6 +5,8 @@ iter(ds.repeat())`` before the outer loop. A proof compares elements and does no
 refused here.
 """
 
+import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +17,13 @@ import libcst as cst
 from pipeline_lab.pipeline.chain import remembers
 from pipeline_lab.pipeline.changes import OneIterator
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
-from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
+from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
 
 Loop: TypeAlias = cst.For | cst.While
 BATCHES = "batches"
 """Name of the iterator."""
 TAKEN = "zip(range(len({dataset})), {batches})"
 _CALLED = frozenset({"enumerate", "iter", "len", "range", "zip"})
-_LOOKS = frozenset({"enumerate", "iter", "len", "next", "print", "type"})
 _REACHES_NAMES = frozenset({"eval", "exec", "globals", "locals", "vars"})
 
 
@@ -65,10 +66,8 @@ def join_passes(
     loop = _find_loop(source, read)
     _check_names(source)
     _check_passes(source, loop)
-    _check_dataset(source, loop)
-    _check_functions(recipe, source, loop)
-    if any(map(remembers, recipe.upstream(use.call))):
-        _check_is_alone(recipe, source, loop)
+    _check_outer(source, loop)
+    _check_variables(recipe, use, source, loop)
     name, start = source.new_name(BATCHES), source.span(loop.outer)[0]
     indent, _ = source.start_of_line(start)
     line = f"{name} = iter({loop.dataset}.repeat())".encode()
@@ -139,15 +138,14 @@ def _with_counter(source: ParsedSource, inner: cst.For) -> Splice:
 def _check_names(source: ParsedSource) -> None:
     """Refuse where the file gives what is called another meaning, or reaches names in other ways than by writing them."""
     for node in source.parents:
+        if isinstance(node, cst.ImportStar):
+            raise RefusedError(f"{source.name} imports all names of a module, which may change what names stand for.")
         if not isinstance(node, cst.Name) or node.value not in _CALLED | _REACHES_NAMES:
             continue
         parent = source.parents[node]
         is_called = isinstance(parent, cst.Call) and parent.func is node
         is_handed_on = isinstance(parent, cst.Arg) and node.value in _CALLED
-        is_of_something = (isinstance(parent, cst.Attribute) and parent.attr is node) or (
-            isinstance(parent, cst.Arg) and parent.keyword is node
-        )
-        if not is_of_something and not (node.value in _CALLED and (is_called or is_handed_on)):
+        if not _is_part(source, node) and not (node.value in _CALLED and (is_called or is_handed_on)):
             raise RefusedError(f"{source.name} uses {node.value} in a way that may change what names stand for.")
 
 
@@ -173,108 +171,227 @@ def _check_passes(source: ParsedSource, loop: OwnLoop) -> None:
         raise RefusedError(f"A comment stands between for and in of the loop over {loop.dataset}.")
 
 
-def _check_dataset(source: ParsedSource, loop: OwnLoop) -> None:
-    """Refuse where the name may stand for another dataset in a later pass, or something else in the loop reads it."""
-    named = _names(source, loop.dataset)
+def _check_outer(source: ParsedSource, loop: OwnLoop) -> None:
+    """Refuse where something else in the loop names the dataset."""
+    named = [node for node in _names(source, loop.dataset) if not _is_length(source, node)]
     if sum(_is_in(source, node, loop.outer) for node in named) > 1:
         raise RefusedError(f"The loop over {loop.dataset} names it elsewhere as well.")
-    if any(isinstance(source.parents.get(node), cst.NameItem) for node in named):
-        raise RefusedError(f"{source.name} rebinds {loop.dataset} through global or nonlocal.")
 
 
-def _check_functions(recipe: Recipe, source: ParsedSource, loop: OwnLoop) -> None:
-    """Refuse where a function around is given another dataset the next time, or is no plain Python."""
+def _check_variables(recipe: Recipe, use: DatasetUse, source: ParsedSource, loop: OwnLoop) -> None:
+    """Follow the dataset from the loop through the functions that are given it to where it is made."""
     for function in _functions_around(source, loop):
-        if function.decorators:
-            raise RefusedError(f"{function.name.value}, around the loop over {loop.dataset}, has a decorator.")
-        if loop.dataset in _parameters(function):
-            _only_call(recipe, source, function)
-
-
-def _check_is_alone(recipe: Recipe, source: ParsedSource, loop: OwnLoop) -> None:
-    """Refuse where a dataset that shuffles, draws or caches may be read later or again: one iterator begins a pass more."""
-    if any(isinstance(each, (cst.For, cst.While)) for each in source.around(loop.outer)):
+        _only_call(recipe, source, function)
+    its_own = {call.number: call for call in recipe.upstream(use.call) if remembers(call)}
+    if its_own and any(isinstance(each, (cst.For, cst.While)) for each in source.around(loop.outer)):
         raise RefusedError(f"The loops over {loop.dataset}, which shuffles, draws or caches, are in another loop.")
-    name, end = loop.dataset, source.span(loop.outer)[1]
-    for function in _functions_around(source, loop):
-        call = _only_call(recipe, source, function)
-        if name not in _parameters(function):
-            continue
-        _check_unnamed(source, name, end, function)
-        given = _argument(call, function, name)
+    node = next(each for each in _names(source, loop.dataset) if _is_in(source, each, loop.inner.iter))
+    end, made = source.span(loop.outer)[1], list[cst.BaseExpression]()
+    while True:
+        variable = _Variable(source, node, end, _functions_around(source, loop))
+        made += variable.bound_to()
+        if its_own:
+            variable.check_is_alone()
+        home = variable.home
+        if home is None or node.value not in _parameters(home):
+            break
+        call = _only_call(recipe, source, home)
+        given = _argument(call, home, node.value)
         if not isinstance(given, cst.Name):
-            raise RefusedError(f"Assign what {function.name.value} is given for {name} to a variable before.")
-        name, end = given.value, source.span(call)[1]
-    _check_unnamed(source, name, end, None, _functions_around(source, loop))
+            raise RefusedError(f"Assign what {home.name.value} is given for {node.value} to a variable before.")
+        node, end = given, source.span(call)[1]
+    last = recipe.call(use.call)
+    for call_ in (last, *its_own.values()):
+        if not any(_makes(source, value, call_) for value in made):
+            raise RefusedError(
+                f"Where {loop.dataset} is made is not clear: nothing that is assigned to it calls {call_.method}."
+            )
 
 
-def _check_unnamed(
-    source: ParsedSource, name: str, end: int, home: cst.FunctionDef | None, around: Sequence[cst.CSTNode] = ()
-) -> None:
-    """Refuse where something may read a variable from a place on, or be given it before.
+def _makes(source: ParsedSource, value: cst.BaseExpression, call: DatasetCall) -> bool:
+    """Say whether a call stands in an expression, or in a function of the file that the expression calls."""
+    if call.place is not None and call.place.file == source.path:
+        with contextlib.suppress(RefusedError):
+            if _is_in(source, source.node_at(call.place), value):
+                return True
+    called = source.code(value.func) if isinstance(value, cst.Call) else ""
+    return any(isinstance(node, cst.FunctionDef) and node.name.value == called for node in source.parents)
+
+
+class _Variable:
+    """A name in its scope.
 
     Args:
         source: The file.
-        name: Of the variable.
-        end: Place in the file.
-        home: The function whose parameter it is; None for a variable of the file, or of the functions around the loop.
-        around: These functions.
+        node: One occurrence.
+        end: Place in the file by which the dataset has been handed over to the loop.
+        around: The functions around the loop.
     """
-    for node in _names(source, name):
-        inside = [each for each in source.around(node) if isinstance(each, (cst.FunctionDef, cst.Lambda))]
-        owner = next((each for each in inside if name in _parameters(each)), None)
-        if owner is not home or isinstance(source.parents[node], cst.Param):
-            continue
-        is_read_later = source.span(node)[0] >= end
-        is_elsewhere = any(each is not home and each not in around for each in inside[: 1 if home is None else None])
-        if is_read_later or (home is None and is_elsewhere) or (home is not None and inside[0] is not home):
-            raise RefusedError(f"{name}, which shuffles, draws or caches, is named outside of its loop, too.")
-        if not _is_harmless(source, node) and not _is_call_before(source, node, end):
-            raise RefusedError(f"{name}, which shuffles, draws or caches, is handed on before its loop.")
 
+    def __init__(self, source: ParsedSource, node: cst.Name, end: int, around: Sequence[cst.FunctionDef]) -> None:
+        self._source, self._node, self._end, self._around = source, node, end, around
+        self.home = self._owner(node)
+        self._named = [each for each in _names(source, node.value) if self._owner(each) is self.home]
 
-def _is_call_before(source: ParsedSource, node: cst.Name, end: int) -> bool:
-    """Say whether a name is what the call is given that ends at a place."""
-    return any(isinstance(each, cst.Call) and source.span(each)[1] == end for each in source.around(node))
+    def _owner(self, node: cst.Name) -> cst.FunctionDef | None:
+        """Return the innermost function that has the name as a parameter, or assigns it."""
+        for each in self._source.around(node):
+            if isinstance(each, (cst.FunctionDef, cst.Lambda)) and not isinstance(
+                self._source.parents[node], cst.NameItem
+            ):
+                is_default = any(_is_in(self._source, node, param.default) for param in _all_parameters(each))
+                is_bound = node.value in _parameters(each) or any(
+                    self._binds(other) and next(self._functions(other), None) is each
+                    for other in _names(self._source, node.value)
+                )
+                if is_bound and not is_default and isinstance(each, cst.FunctionDef):
+                    return each
+                if is_bound and not is_default:
+                    raise RefusedError(f"A lambda in {self._source.name} has a parameter called {node.value}.")
+        return None
 
-
-def _is_harmless(source: ParsedSource, node: cst.Name) -> bool:
-    """Say whether a statement only makes a dataset, or looks at it, and hands it on to nobody."""
-    statement, parent = source.statement_of(node), source.parents[node]
-    if isinstance(statement, (cst.Assign, cst.AnnAssign)):
-        targets = (
-            [each.target for each in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+    def _functions(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        return (
+            each for each in self._source.around(node) if isinstance(each, (cst.FunctionDef, cst.Lambda, cst.BaseComp))
         )
-        return all(isinstance(each, cst.Name) and each.value == node.value for each in targets)
+
+    def _binds(self, node: cst.Name) -> bool:
+        parent = self._source.parents[node]
+        return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is node
+
+    def bound_to(self) -> list[cst.BaseExpression]:
+        """Return what is assigned to it.
+
+        Raises:
+            RefusedError: It may stand for one of several datasets, or it is bound in other ways.
+        """
+        found = list[cst.BaseExpression]()
+        for node in self._named:
+            parent = self._source.parents[node]
+            if isinstance(parent, cst.Param):
+                continue
+            if not self._binds(node):
+                if isinstance(parent, _BINDING) or (isinstance(parent, cst.For) and parent.target is node):
+                    raise RefusedError(f"{self._source.name} binds {node.value} in other ways than by an assignment.")
+                continue
+            statement = self._source.statement_of(node)
+            value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+            inner = itertools.takewhile(lambda each: each is not self.home, self._source.around(node))
+            sure = (cst.Module, cst.SimpleStatementLine, cst.Assign, cst.AnnAssign, cst.AssignTarget, cst.IndentedBlock)
+            is_sure = all(isinstance(each, (*sure, cst.With)) or _is_main(self._source, each) for each in inner)
+            is_single = isinstance(statement, cst.AnnAssign) or (
+                isinstance(statement, cst.Assign) and len(statement.targets) == 1
+            )
+            if value is None or not is_sure or not is_single or self._source.span(node)[0] > self._end:
+                raise RefusedError(
+                    f"{node.value} may stand for another dataset, by where {self._source.name} assigns it."
+                )
+            found.append(value)
+        return found
+
+    def check_is_alone(self) -> None:
+        """Refuse where something may read it later, or is handed it before; it remembers how often it has been read."""
+        for node in self._named:
+            if (
+                node is self._node
+                or self._binds(node)
+                or (isinstance(self._source.parents[node], cst.Param) and not self._is_default(node))
+            ):
+                continue
+            if _is_length(self._source, node):
+                continue
+            inside = next((each for each in self._functions(node) if not isinstance(each, cst.BaseComp)), None)
+            is_elsewhere = inside is not None and inside is not self.home and inside not in self._around
+            if is_elsewhere or self._source.span(node)[0] >= self._end or not self._is_look(node):
+                raise RefusedError(f"{node.value}, which shuffles, draws or caches, is named outside of its loop, too.")
+
+    def _is_default(self, node: cst.Name) -> bool:
+        parent = self._source.parents[node]
+        return isinstance(parent, cst.Param) and parent.default is node
+
+    def _is_look(self, node: cst.Name) -> bool:
+        """Say whether a statement goes on from the dataset to the same name, or only looks at some elements or facts."""
+        source, below = self._source, node
+        first = source.parents[node]
+        if isinstance(first, cst.Attribute) and first.attr.value in ("element_spec", "cardinality"):
+            return True
+        top: cst.CSTNode = below
+        for each in source.around(node):
+            is_link = (isinstance(each, cst.Attribute) and each.value is top) or (
+                isinstance(each, cst.Call) and each.func is top
+            )
+            if not is_link:
+                break
+            top = each
+        around = source.parents[top]
+        if isinstance(around, cst.For) and around.iter is top:
+            return True
+        if isinstance(around, (cst.Assign, cst.AnnAssign)) and around.value is top:
+            targets = [each.target for each in around.targets] if isinstance(around, cst.Assign) else [around.target]
+            return all(isinstance(each, cst.Name) and each.value == node.value for each in targets)
+        call = source.parents[around] if isinstance(around, cst.Arg) else None
+        if not isinstance(call, cst.Call):
+            return False
+        name, user = source.code(call.func), source.parents[call]
+        if name == "enumerate":
+            return isinstance(user, cst.For)
+        outer = source.parents[user] if isinstance(user, cst.Arg) else None
+        return name == "iter" and isinstance(outer, cst.Call) and source.code(outer.func) == "next"
+
+
+_BINDING = (
+    *(cst.NameItem, cst.NamedExpr, cst.AsName, cst.ImportAlias, cst.FunctionDef, cst.ClassDef, cst.AugAssign, cst.Del),
+    *(cst.MatchAs, cst.MatchStar, cst.MatchMapping, cst.Element, cst.StarredElement, cst.CompFor),
+)
+"""What may bind a name in other ways; a name in a tuple or a list may be bound there."""
+
+
+def _is_main(source: ParsedSource, node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.If) and "__name__" in source.code(node.test)
+
+
+def _is_length(source: ParsedSource, node: cst.Name) -> bool:
+    """Say whether a name is all that ``len`` is given."""
+    parent = source.parents[node]
     call = source.parents[parent] if isinstance(parent, cst.Arg) else None
-    return call is None or (isinstance(call, cst.Call) and source.code(call.func) in _LOOKS)
+    return (
+        isinstance(call, cst.Call)
+        and source.code(call.func) == "len"
+        and isinstance(parent, cst.Arg)
+        and parent.value is node
+    )
 
 
 def _functions_around(source: ParsedSource, loop: OwnLoop) -> list[cst.FunctionDef]:
     return [each for each in source.around(loop.outer) if isinstance(each, cst.FunctionDef)]
 
 
-def _parameters(function: cst.CSTNode | None) -> set[str]:
-    if not isinstance(function, (cst.FunctionDef, cst.Lambda)):
-        return set()
+def _all_parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
     every = function.params
-    return {each.name.value for each in (*every.posonly_params, *every.params, *every.kwonly_params)}
+    return [*every.posonly_params, *every.params, *every.kwonly_params]
+
+
+def _parameters(function: cst.FunctionDef | cst.Lambda) -> set[str]:
+    return {each.name.value for each in _all_parameters(function)}
 
 
 def _only_call(recipe: Recipe, source: ParsedSource, function: cst.FunctionDef) -> cst.Call:
-    """Return the call of a function by a statement of the file itself, in no loop, where nothing else names it."""
+    """Return the call of a plain function that runs once: nothing else names it, and its call is in no loop."""
     name = function.name.value
+    if function.decorators:
+        raise RefusedError(f"{name}, around the loop, has a decorator.")
     named = [node for node in _names(source, name) if node is not function.name]
     call = source.parents.get(named[0]) if len(named) == 1 else None
-    apart = (cst.For, cst.While, cst.FunctionDef, cst.Lambda, cst.BaseComp)
-    is_called = isinstance(call, cst.Call) and call.func is named[0]
-    if (
-        not is_called
-        or recipe.may_use(source.path, name)
-        or any(isinstance(each, apart) for each in source.around(named[0]))
-    ):
-        raise RefusedError(f"{name}, around the loop, is not called exactly once, by {source.name} itself.")
-    assert isinstance(call, cst.Call)
+    refusal = RefusedError(
+        f"{name}, around the loop, is called in a loop, in several places or from elsewhere, or is handed on."
+    )
+    if not isinstance(call, cst.Call) or call.func is not named[0] or recipe.may_use(source.path, name):
+        raise refusal
+    for around in source.around(call):
+        if isinstance(around, (cst.For, cst.While, cst.Lambda, cst.BaseComp, cst.ClassDef)) or around is function:
+            raise refusal
+        if isinstance(around, cst.FunctionDef):
+            _only_call(recipe, source, around)
     return call
 
 
@@ -290,7 +407,15 @@ def _argument(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.BaseE
 
 
 def _names(source: ParsedSource, name: str) -> list[cst.Name]:
-    return [node for node in source.parents if isinstance(node, cst.Name) and node.value == name]
+    """Return where a name stands, but for attributes and keywords of the same name."""
+    found = [node for node in source.parents if isinstance(node, cst.Name) and node.value == name]
+    return [node for node in found if not _is_part(source, node)]
+
+
+def _is_part(source: ParsedSource, node: cst.Name) -> bool:
+    parent = source.parents[node]
+    is_attribute = isinstance(parent, cst.Attribute) and parent.attr is node
+    return is_attribute or (isinstance(parent, cst.Arg) and parent.keyword is node)
 
 
 def _is_in(source: ParsedSource, node: cst.CSTNode, of: cst.CSTNode | None) -> bool:
