@@ -6,9 +6,8 @@ refused here.
 """
 
 import contextlib
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,8 +15,9 @@ import libcst as cst
 
 from pipeline_lab.pipeline.chain import remembers
 from pipeline_lab.pipeline.changes import OneIterator
-from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
+from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, is_in, parameters_of
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
+from pipeline_lab.pipeline.variables import Variable, is_length
 
 Loop: TypeAlias = cst.For | cst.While
 BATCHES = "batches"
@@ -102,7 +102,7 @@ def _find_loop(source: ParsedSource, read: cst.BaseExpression) -> OwnLoop:
         raise RefusedError(f"Assign the dataset to a variable before the loop over {source.code(read)}.")
     for around in source.around(inner):
         if isinstance(around, (cst.For, cst.While)):
-            if _is_in(source, inner, around.orelse):
+            if is_in(source, inner, around.orelse):
                 continue  # what comes after a loop is no part of it
             return OwnLoop(inner, around, given.value, is_counted)
         if isinstance(around, (cst.Try, cst.TryStar, cst.With, cst.If, cst.Match)):
@@ -145,7 +145,7 @@ def _check_names(source: ParsedSource) -> None:
         parent = source.parents[node]
         is_called = isinstance(parent, cst.Call) and parent.func is node
         is_handed_on = isinstance(parent, cst.Arg) and node.value in _CALLED
-        if not _is_part(source, node) and not (node.value in _CALLED and (is_called or is_handed_on)):
+        if not source.is_part(node) and not (node.value in _CALLED and (is_called or is_handed_on)):
             raise RefusedError(f"{source.name} uses {node.value} in a way that may change what names stand for.")
 
 
@@ -154,7 +154,7 @@ def _left_by(source: ParsedSource, end: cst.Break) -> cst.CSTNode:
     return next(
         each
         for each in source.around(end)
-        if isinstance(each, (cst.For, cst.While)) and not _is_in(source, end, each.orelse)
+        if isinstance(each, (cst.For, cst.While)) and not is_in(source, end, each.orelse)
     )
 
 
@@ -164,7 +164,7 @@ def _check_passes(source: ParsedSource, loop: OwnLoop) -> None:
         raise RefusedError(f"break may end a pass over {loop.dataset} early; the next one would go on there.")
     if loop.inner.orelse is not None or loop.inner.asynchronous is not None:
         raise RefusedError(f"The loop over {loop.dataset} has an else, or is asynchronous.")
-    if any(isinstance(node, (cst.Yield, cst.Await)) and _is_in(source, node, loop.outer) for node in source.parents):
+    if any(isinstance(node, (cst.Yield, cst.Await)) and is_in(source, node, loop.outer) for node in source.parents):
         raise RefusedError(f"The loop over {loop.dataset} contains yield or await; its caller may stop amid a pass.")
     header = source.raw[source.span(loop.inner)[0] : source.span(loop.inner.iter)[0]]
     if b"#" in header:
@@ -173,8 +173,8 @@ def _check_passes(source: ParsedSource, loop: OwnLoop) -> None:
 
 def _check_outer(source: ParsedSource, loop: OwnLoop) -> None:
     """Refuse where something else in the loop names the dataset."""
-    named = [node for node in _names(source, loop.dataset) if not _is_length(source, node)]
-    if sum(_is_in(source, node, loop.outer) for node in named) > 1:
+    named = [node for node in source.variables_named(loop.dataset) if not is_length(source, node)]
+    if sum(is_in(source, node, loop.outer) for node in named) > 1:
         raise RefusedError(f"The loop over {loop.dataset} names it elsewhere as well.")
 
 
@@ -185,15 +185,15 @@ def _check_variables(recipe: Recipe, use: DatasetUse, source: ParsedSource, loop
     its_own = {call.number: call for call in recipe.upstream(use.call) if remembers(call)}
     if its_own and any(isinstance(each, (cst.For, cst.While)) for each in source.around(loop.outer)):
         raise RefusedError(f"The loops over {loop.dataset}, which shuffles, draws or caches, are in another loop.")
-    node = next(each for each in _names(source, loop.dataset) if _is_in(source, each, loop.inner.iter))
+    node = next(each for each in source.variables_named(loop.dataset) if is_in(source, each, loop.inner.iter))
     end, made = source.span(loop.outer)[1], list[cst.BaseExpression]()
     while True:
-        variable = _Variable(source, node, end, _functions_around(source, loop))
+        variable = Variable(source, node, end, _functions_around(source, loop))
         made += variable.bound_to()
         if its_own:
             variable.check_is_alone()
         home = variable.home
-        if home is None or node.value not in _parameters(home):
+        if home is None or node.value not in {each.name.value for each in parameters_of(home)}:
             break
         call = _only_call(recipe, source, home)
         given = _argument(call, home, node.value)
@@ -201,10 +201,10 @@ def _check_variables(recipe: Recipe, use: DatasetUse, source: ParsedSource, loop
             raise RefusedError(f"Assign what {home.name.value} is given for {node.value} to a variable before.")
         node, end = given, source.span(call)[1]
     last = recipe.call(use.call)
-    for call_ in (last, *its_own.values()):
-        if not any(_makes(source, value, call_) for value in made):
+    for each in (last, *its_own.values()):
+        if not any(_makes(source, value, each) for value in made):
             raise RefusedError(
-                f"Where {loop.dataset} is made is not clear: nothing that is assigned to it calls {call_.method}."
+                f"Where {loop.dataset} is made is not clear: nothing that is assigned to it calls {each.method}."
             )
 
 
@@ -212,167 +212,14 @@ def _makes(source: ParsedSource, value: cst.BaseExpression, call: DatasetCall) -
     """Say whether a call stands in an expression, or in a function of the file that the expression calls."""
     if call.place is not None and call.place.file == source.path:
         with contextlib.suppress(RefusedError):
-            if _is_in(source, source.node_at(call.place), value):
+            if is_in(source, source.node_at(call.place), value):
                 return True
     called = source.code(value.func) if isinstance(value, cst.Call) else ""
     return any(isinstance(node, cst.FunctionDef) and node.name.value == called for node in source.parents)
 
 
-class _Variable:
-    """A name in its scope.
-
-    Args:
-        source: The file.
-        node: One occurrence.
-        end: Place in the file by which the dataset has been handed over to the loop.
-        around: The functions around the loop.
-    """
-
-    def __init__(self, source: ParsedSource, node: cst.Name, end: int, around: Sequence[cst.FunctionDef]) -> None:
-        self._source, self._node, self._end, self._around = source, node, end, around
-        self.home = self._owner(node)
-        self._named = [each for each in _names(source, node.value) if self._owner(each) is self.home]
-
-    def _owner(self, node: cst.Name) -> cst.FunctionDef | None:
-        """Return the innermost function that has the name as a parameter, or assigns it."""
-        for each in self._source.around(node):
-            if isinstance(each, (cst.FunctionDef, cst.Lambda)) and not isinstance(
-                self._source.parents[node], cst.NameItem
-            ):
-                is_default = any(_is_in(self._source, node, param.default) for param in _all_parameters(each))
-                is_bound = node.value in _parameters(each) or any(
-                    self._binds(other) and next(self._functions(other), None) is each
-                    for other in _names(self._source, node.value)
-                )
-                if is_bound and not is_default and isinstance(each, cst.FunctionDef):
-                    return each
-                if is_bound and not is_default:
-                    raise RefusedError(f"A lambda in {self._source.name} has a parameter called {node.value}.")
-        return None
-
-    def _functions(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        return (
-            each for each in self._source.around(node) if isinstance(each, (cst.FunctionDef, cst.Lambda, cst.BaseComp))
-        )
-
-    def _binds(self, node: cst.Name) -> bool:
-        parent = self._source.parents[node]
-        return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and parent.target is node
-
-    def bound_to(self) -> list[cst.BaseExpression]:
-        """Return what is assigned to it.
-
-        Raises:
-            RefusedError: It may stand for one of several datasets, or it is bound in other ways.
-        """
-        found = list[cst.BaseExpression]()
-        for node in self._named:
-            parent = self._source.parents[node]
-            if isinstance(parent, cst.Param):
-                continue
-            if not self._binds(node):
-                if isinstance(parent, _BINDING) or (isinstance(parent, cst.For) and parent.target is node):
-                    raise RefusedError(f"{self._source.name} binds {node.value} in other ways than by an assignment.")
-                continue
-            statement = self._source.statement_of(node)
-            value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
-            inner = itertools.takewhile(lambda each: each is not self.home, self._source.around(node))
-            sure = (cst.Module, cst.SimpleStatementLine, cst.Assign, cst.AnnAssign, cst.AssignTarget, cst.IndentedBlock)
-            is_sure = all(isinstance(each, (*sure, cst.With)) or _is_main(self._source, each) for each in inner)
-            is_single = isinstance(statement, cst.AnnAssign) or (
-                isinstance(statement, cst.Assign) and len(statement.targets) == 1
-            )
-            if value is None or not is_sure or not is_single or self._source.span(node)[0] > self._end:
-                raise RefusedError(
-                    f"{node.value} may stand for another dataset, by where {self._source.name} assigns it."
-                )
-            found.append(value)
-        return found
-
-    def check_is_alone(self) -> None:
-        """Refuse where something may read it later, or is handed it before; it remembers how often it has been read."""
-        for node in self._named:
-            if (
-                node is self._node
-                or self._binds(node)
-                or (isinstance(self._source.parents[node], cst.Param) and not self._is_default(node))
-            ):
-                continue
-            if _is_length(self._source, node):
-                continue
-            inside = next((each for each in self._functions(node) if not isinstance(each, cst.BaseComp)), None)
-            is_elsewhere = inside is not None and inside is not self.home and inside not in self._around
-            if is_elsewhere or self._source.span(node)[0] >= self._end or not self._is_look(node):
-                raise RefusedError(f"{node.value}, which shuffles, draws or caches, is named outside of its loop, too.")
-
-    def _is_default(self, node: cst.Name) -> bool:
-        parent = self._source.parents[node]
-        return isinstance(parent, cst.Param) and parent.default is node
-
-    def _is_look(self, node: cst.Name) -> bool:
-        """Say whether a statement goes on from the dataset to the same name, or only looks at some elements or facts."""
-        source, below = self._source, node
-        first = source.parents[node]
-        if isinstance(first, cst.Attribute) and first.attr.value in ("element_spec", "cardinality"):
-            return True
-        top: cst.CSTNode = below
-        for each in source.around(node):
-            is_link = (isinstance(each, cst.Attribute) and each.value is top) or (
-                isinstance(each, cst.Call) and each.func is top
-            )
-            if not is_link:
-                break
-            top = each
-        around = source.parents[top]
-        if isinstance(around, cst.For) and around.iter is top:
-            return True
-        if isinstance(around, (cst.Assign, cst.AnnAssign)) and around.value is top:
-            targets = [each.target for each in around.targets] if isinstance(around, cst.Assign) else [around.target]
-            return all(isinstance(each, cst.Name) and each.value == node.value for each in targets)
-        call = source.parents[around] if isinstance(around, cst.Arg) else None
-        if not isinstance(call, cst.Call):
-            return False
-        name, user = source.code(call.func), source.parents[call]
-        if name == "enumerate":
-            return isinstance(user, cst.For)
-        outer = source.parents[user] if isinstance(user, cst.Arg) else None
-        return name == "iter" and isinstance(outer, cst.Call) and source.code(outer.func) == "next"
-
-
-_BINDING = (
-    *(cst.NameItem, cst.NamedExpr, cst.AsName, cst.ImportAlias, cst.FunctionDef, cst.ClassDef, cst.AugAssign, cst.Del),
-    *(cst.MatchAs, cst.MatchStar, cst.MatchMapping, cst.Element, cst.StarredElement, cst.CompFor),
-)
-"""What may bind a name in other ways; a name in a tuple or a list may be bound there."""
-
-
-def _is_main(source: ParsedSource, node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.If) and "__name__" in source.code(node.test)
-
-
-def _is_length(source: ParsedSource, node: cst.Name) -> bool:
-    """Say whether a name is all that ``len`` is given."""
-    parent = source.parents[node]
-    call = source.parents[parent] if isinstance(parent, cst.Arg) else None
-    return (
-        isinstance(call, cst.Call)
-        and source.code(call.func) == "len"
-        and isinstance(parent, cst.Arg)
-        and parent.value is node
-    )
-
-
 def _functions_around(source: ParsedSource, loop: OwnLoop) -> list[cst.FunctionDef]:
     return [each for each in source.around(loop.outer) if isinstance(each, cst.FunctionDef)]
-
-
-def _all_parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
-    every = function.params
-    return [*every.posonly_params, *every.params, *every.kwonly_params]
-
-
-def _parameters(function: cst.FunctionDef | cst.Lambda) -> set[str]:
-    return {each.name.value for each in _all_parameters(function)}
 
 
 def _only_call(recipe: Recipe, source: ParsedSource, function: cst.FunctionDef) -> cst.Call:
@@ -380,7 +227,7 @@ def _only_call(recipe: Recipe, source: ParsedSource, function: cst.FunctionDef) 
     name = function.name.value
     if function.decorators:
         raise RefusedError(f"{name}, around the loop, has a decorator.")
-    named = [node for node in _names(source, name) if node is not function.name]
+    named = [node for node in source.variables_named(name) if node is not function.name]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     refusal = RefusedError(
         f"{name}, around the loop, is called in a loop, in several places or from elsewhere, or is handed on."
@@ -404,19 +251,3 @@ def _argument(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.BaseE
     given = [each.value for each in call.args if each.keyword is None]
     place = by_place.index(name) if name in by_place else len(given)
     return named or (given[place] if place < len(given) else None)
-
-
-def _names(source: ParsedSource, name: str) -> list[cst.Name]:
-    """Return where a name stands, but for attributes and keywords of the same name."""
-    found = [node for node in source.parents if isinstance(node, cst.Name) and node.value == name]
-    return [node for node in found if not _is_part(source, node)]
-
-
-def _is_part(source: ParsedSource, node: cst.Name) -> bool:
-    parent = source.parents[node]
-    is_attribute = isinstance(parent, cst.Attribute) and parent.attr is node
-    return is_attribute or (isinstance(parent, cst.Arg) and parent.keyword is node)
-
-
-def _is_in(source: ParsedSource, node: cst.CSTNode, of: cst.CSTNode | None) -> bool:
-    return of is not None and (node is of or any(each is of for each in source.around(node)))

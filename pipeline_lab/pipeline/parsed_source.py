@@ -122,9 +122,19 @@ class ParsedSource:
         """Yield every place where a name stands."""
         return (node for node in self._spans if isinstance(node, cst.Name) and node.value == name)
 
-    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """Yield the nodes that a node lies in, the innermost first."""
-        while (parent := self.parents.get(node)) is not None:
+    def variables_named(self, name: str) -> list[cst.Name]:
+        """Return every place where a name stands for a variable, a function or a class, and not for an attribute or a keyword."""
+        return [node for node in self.named(name) if not self.is_part(node)]
+
+    def is_part(self, node: cst.Name) -> bool:
+        """Say whether a name is that of an attribute, or the keyword of an argument."""
+        parent = self.parents[node]
+        is_attribute = isinstance(parent, cst.Attribute) and parent.attr is node
+        return is_attribute or (isinstance(parent, cst.Arg) and parent.keyword is node)
+
+    def around(self, node: cst.CSTNode, until: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
+        """Yield the nodes that a node lies in, the innermost first, up to another one."""
+        while (parent := self.parents.get(node)) is not None and parent is not until:
             yield parent
             node = parent
 
@@ -359,3 +369,14 @@ def splice(raw: bytes, splices: Iterable[Splice], start: int, end: int) -> bytes
         parts += [raw[at : each.start], each.text]
         at = each.end
     return b"".join([*parts, raw[at:end]])
+
+
+def is_in(source: ParsedSource, node: cst.CSTNode, of: cst.CSTNode | None) -> bool:
+    """Say whether a node is another one, or lies in it."""
+    return of is not None and (node is of or any(each is of for each in source.around(node)))
+
+
+def parameters_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
+    """Return the parameters of a function, but for those with a star."""
+    every = function.params
+    return [*every.posonly_params, *every.params, *every.kwonly_params]

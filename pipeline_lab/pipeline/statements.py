@@ -188,9 +188,9 @@ def _check_values(
     calls_others = any(_has(each, cst.Call) for each in others)
     if (test is not None and _mentions(test, name)) or (calls_others and _is_shared(source, below, name)):
         raise read
-    if any(isinstance(each, (cst.IfExp, cst.BooleanOperation, *_INNER)) for each in _around(source, lower, below)):
+    if any(isinstance(each, (cst.IfExp, cst.BooleanOperation, *_INNER)) for each in source.around(lower, below)):
         raise RefusedError(f"{_names(source, lower)} in {source.name} is not always called.")
-    if any(_catches(source, each) for each in _around(source, below)):
+    if any(_catches(source, each) for each in source.around(below)):
         raise RefusedError(f"Between {names} in {source.name} an error may be caught.")
     _check_names(source, upper, lower, *(() if test is None else (test,)))
 
@@ -215,7 +215,7 @@ def _is_last(source: ParsedSource, below: cst.Assign | cst.Return, name: str) ->
 
     Outside of functions others may read it later, and in a loop the next turn may, unless the statement returns.
     """
-    around = list(_around(source, below))
+    around = list(source.around(below))
     function = next((each for each in around if isinstance(each, (cst.FunctionDef, cst.ClassDef))), None)
     if not isinstance(function, cst.FunctionDef):
         return isinstance(below, cst.Return)
@@ -229,19 +229,19 @@ def _is_last(source: ParsedSource, below: cst.Assign | cst.Return, name: str) ->
 
 def _is_shared(source: ParsedSource, statement: cst.CSTNode, name: str) -> bool:
     """Say whether a variable around a statement is also one of other functions, or declared ``global`` or ``nonlocal``."""
-    functions = (each for each in _around(source, statement) if isinstance(each, cst.FunctionDef))
+    functions = (each for each in source.around(statement) if isinstance(each, cst.FunctionDef))
     own: cst.CSTNode = next(functions, source.module)
     start, end = (0, len(source.raw)) if own is source.module else source.span(own)
     for each in source.named(name):
         if start <= source.span(each)[0] < end:
-            inner = next((one for one in _around(source, each) if isinstance(one, _INNER)), source.module)
+            inner = next((one for one in source.around(each) if isinstance(one, _INNER)), source.module)
             is_declared = isinstance(source.parents.get(each), cst.NameItem)
-            if is_declared or (inner is not own and not _binds(inner, name)):
+            if is_declared or (inner is not own and not binds(inner, name)):
                 return True
     return False
 
 
-def _binds(function: cst.CSTNode, name: str) -> bool:
+def binds(function: cst.CSTNode, name: str) -> bool:
     """Say whether a function has a variable of that name by itself: a parameter, or one that it assigns."""
     targets: list[cst.CSTNode] = [each.target for each in _own(function) if isinstance(each, cst.AssignTarget)]
     targets += [
@@ -279,14 +279,6 @@ def _follows(source: ParsedSource, line: cst.CSTNode, below: cst.CSTNode) -> boo
         return False
     body = getattr(source.parents.get(line), "body", ())
     return isinstance(body, Sequence) and any(one is line and other is below_line for one, other in pairwise(body))
-
-
-def _around(source: ParsedSource, node: cst.CSTNode, until: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
-    """Yield what is around a node, the innermost first, up to another one."""
-    around = source.parents.get(node)
-    while around is not None and around is not until:
-        yield around
-        around = source.parents.get(around)
 
 
 def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
 from pipeline_lab.pipeline.loop_edits import join_passes
-from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice
+from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice, parameters_of
 from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetUse, PythonPart, Recipe
 from pipeline_lab.pipeline.shared_state import find_writes
 
@@ -247,15 +247,9 @@ def _argument(fit: cst.Call, name: str) -> cst.BaseExpression | None:
 
 def _is_parameter(source: ParsedSource, node: cst.CSTNode, given: cst.BaseExpression) -> bool:
     """Say whether an expression begins with a parameter, but for ``self``, of a function around a node."""
-    name, around = source.code(given).split(".")[0], source.parents.get(node)
-    while around is not None:
-        if isinstance(around, (cst.FunctionDef, cst.Lambda)):
-            every = around.params
-            known = [*every.posonly_params, *every.params, *every.kwonly_params]
-            if name != "self" and name in {each.name.value for each in known}:
-                return True
-        around = source.parents.get(around)
-    return False
+    name = source.code(given).split(".")[0]
+    functions = (each for each in source.around(node) if isinstance(each, (cst.FunctionDef, cst.Lambda)))
+    return name != "self" and any(name == each.name.value for one in functions for each in parameters_of(one))
 
 
 def _is_in_loop(source: ParsedSource, node: cst.CSTNode) -> bool:
