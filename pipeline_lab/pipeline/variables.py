@@ -16,6 +16,9 @@ class Variable:
         node: One occurrence.
         end: Place in the file by which the dataset has been handed over to the loop.
         around: The functions around the loop.
+
+    Attributes:
+        home: The function whose variable it is; None for one of the file.
     """
 
     def __init__(self, source: ParsedSource, node: cst.Name, end: int, around: Sequence[cst.FunctionDef]) -> None:

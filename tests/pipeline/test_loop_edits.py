@@ -174,7 +174,9 @@ def test_a_dataset_of_what_another_one_shuffles_keeps_its_iterators() -> None:
 def test_what_is_added_where_the_dataset_is_read_goes_without_one_iterator() -> None:
     text = f"def make(): pass\nds = make()\n{LOOPS}"
     recipe = recipe_of(DATASET + LOOPS)
-    use = replace(recipe.uses[0], place=replace(recipe.uses[0].place, line=4, end_line=4, name_line=4))  # type: ignore[arg-type]
+    place = recipe.uses[0].place
+    assert place is not None
+    use = replace(recipe.uses[0], place=replace(place, line=4, end_line=4, name_line=4))
     made = tuple(replace(call, is_direct=False) for call in recipe.calls)
     edits = (OneIterator(of_loop=True), Insert(use.call, "prefetch", {"buffer_size": 1}))
     for order in (edits, edits[::-1]):

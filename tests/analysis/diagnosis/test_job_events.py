@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
+from pipeline_lab.analysis.declaring.tables import MOST_CHUNKS
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, WindowEvent
 
 
@@ -25,6 +26,16 @@ def test_a_column_grows_with_the_events_and_those_before_keep_theirs() -> None:
     assert before.column(WindowEvent, "start_cost_ns").tolist() == [3, None]
     assert after.column(WindowEvent, "started_ns").tolist() == [0, 10, 20]
     assert after.longer([]) is after
+
+
+def test_texts_grow_as_columns_do_and_lie_in_few_pieces() -> None:
+    events = before = JobEvents([window(0)])
+    assert before.texts(WindowEvent, "name").to_pylist() == ["w0"]
+    for number in range(1, 2 * MOST_CHUNKS):
+        events = events.longer([window(number)])
+        assert events.texts(WindowEvent, "name").to_pylist() == [f"w{each}" for each in range(number + 1)]
+        assert events.texts(WindowEvent, "name").num_chunks < MOST_CHUNKS
+    assert before.texts(WindowEvent, "name").to_pylist() == ["w0"]
 
 
 @pytest.mark.parametrize(("events", "spans"), [([], []), ([CheckpointEvent(5, 8), CheckpointEvent(1, 6)], [[1, 8]])])
