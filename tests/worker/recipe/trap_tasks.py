@@ -44,6 +44,8 @@ def recipe_of_script(path: str) -> str:
 
 def passes_of_draws(elements: int, *, of: str, is_seeded: bool) -> Any:
     """Return what two passes hold that are broken off, over random numbers of a generator."""
+    random.seed(None)  # another script in this process may have left the states where the reader sets them after a pass
+    np.random.seed(None)
     if of == "Keras":
         state = keras.random.SeedGenerator(3)
         dataset = tf.data.Dataset.range(99).map(lambda _: keras.random.uniform([1], seed=state), num_parallel_calls=1)
