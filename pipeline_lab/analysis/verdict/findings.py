@@ -14,9 +14,9 @@ from pipeline_lab.analysis.verdict.recording_effects import (
     PROFILER_SLOWDOWN_PERCENT,
     cut_off_steps,
     device_plane_missing,
-    find_recording_cost,
     profiler_errors,
     profiler_warnings,
+    without_recording,
 )
 from pipeline_lab.analysis.verdict.sampling_findings import (
     duplicates,
@@ -427,16 +427,15 @@ def _profiler_overhead(results: Results) -> Finding | None:
     )
 
 
-_LEFT_OUT = "; the verdict leaves out what that adds to op dispatch"
+_LEFT_OUT = "; the verdict leaves that out"
 
 
 def _is_left_out(results: Results) -> bool:
-    """Say whether the verdict subtracts the cost of recording from the launching of ops."""
+    """Say whether the verdict subtracts the cost of recording."""
     breakdown = results.step_breakdown
-    if isinstance(breakdown, Unavailable):
-        return False
-    cost = find_recording_cost(results, breakdown)
-    return cost is not None and cost.added_ns(breakdown) > 0
+    return (
+        not isinstance(breakdown, Unavailable) and without_recording(results, breakdown).total_ns < breakdown.total_ns
+    )
 
 
 def _busy_machine(results: Results) -> Finding | None:

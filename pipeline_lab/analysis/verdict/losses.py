@@ -18,7 +18,7 @@ from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
-from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work
+from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, without_recording
 from pipeline_lab.analysis.verdict.verdict import JudgedStep
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration
@@ -109,22 +109,20 @@ def measure_losses(results: Results) -> Losses | None:
         if isinstance(job, Unavailable) or waiting is None:
             return None
         return _without_trace(results, job, waiting)
-    has_device = has_device_work(breakdown)
+    has_device, recording = has_device_work(breakdown), find_recording_cost(results)
+    plain = without_recording(results, breakdown)
     parts: dict[VerdictClass, float] = {
-        VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
-        VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
-        VerdictClass.COMPILE_BOUND: breakdown.compile_ns,
-        VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
-        VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
+        VerdictClass.INPUT_BOUND: plain.input_wait_ns,
+        VerdictClass.HOST_TO_DEVICE_BOUND: plain.host_to_device_ns,
+        VerdictClass.COMPILE_BOUND: plain.compile_ns,
+        VerdictClass.DISPATCH_BOUND: plain.dispatch_ns,
+        VerdictClass.IDLE_OTHER: plain.idle_otherwise_ns + (plain.host_compute_ns if has_device else 0),
     }
-    recording = find_recording_cost(results, breakdown)
-    added_ns = 0.0 if recording is None else recording.added_ns(breakdown)
-    parts[VerdictClass.DISPATCH_BOUND] -= added_ns
-    total_ns = breakdown.total_ns - added_ns
-    by_class = {kind: 100.0 * part_ns / total_ns for kind, part_ns in parts.items()}
-    step_ns = float(steps.training_step_ns.mean()) * (1.0 - added_ns / breakdown.total_ns)
+    by_class = {kind: 100.0 * part_ns / plain.total_ns for kind, part_ns in parts.items()}
+    step_ns = float(steps.training_step_ns.mean()) * plain.total_ns / breakdown.total_ns
     trusts_trace = breakdown.collective_ns or (has_device and _is_fair_sample(job))
-    of_all = None if trusts_trace else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND])
+    unlike = UNFAIR_PERCENT if recording is None or has_device else 0.0
+    of_all = None if trusts_trace else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND], unlike)
     if isinstance(job, JobSteps) and job.count >= FEWEST_STEPS:
         mean_ns = job.mean_ns if recording is None else recording.plain_ns
         step_ns = mean_ns if abs(mean_ns - step_ns) > UNLIKE * step_ns else step_ns
@@ -224,7 +222,8 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
 def _unseen_percent(results: Results) -> tuple[float, float] | None:
     """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
 
-    The first of the two is what ends of iterators take, the second what else lies between epochs.
+    The first of the two is what ends of iterators take, the second what else lies between epochs. A device may work on during
+    either, so no more counts than what all steps take beyond the recorded ones; without one, ends count as the job timed them.
     """
     job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
     recorded_ns = _recorded_ns(results)
@@ -240,8 +239,12 @@ def _unseen_percent(results: Results) -> tuple[float, float] | None:
     beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
     ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
     most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
-    part = min(1.0, most / max(1e-9, ending + breaking))
-    unseen = 100.0 * part * ending, 100.0 * part * breaking
+    if isinstance(breakdown, Unavailable) or has_device_work(breakdown):
+        part = min(1.0, most / max(1e-9, ending + breaking))
+        ending, breaking = part * ending, part * breaking
+    else:
+        breaking = min(breaking, max(0.0, most - ending))
+    unseen = 100.0 * ending, 100.0 * breaking
     return unseen if sum(unseen) >= ENDS_PERCENT else None
 
 
@@ -253,8 +256,7 @@ def _recorded_ns(results: Results) -> float | None:
     mean_ns = float(steps.training_step_ns.mean())
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return mean_ns
-    cost = find_recording_cost(results, breakdown)
-    return mean_ns if cost is None else mean_ns * (1.0 - cost.added_ns(breakdown) / breakdown.total_ns)
+    return mean_ns * without_recording(results, breakdown).total_ns / breakdown.total_ns
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -266,7 +268,7 @@ def _without_device(results: Results) -> Losses | None:
     return Losses(waiting, float(steps.training_step_ns.mean()), Busy.UNTRACED)
 
 
-def _waiting_of_all(results: Results, in_windows: float) -> float | None:
+def _waiting_of_all(results: Results, in_windows: float, unlike: float) -> float | None:
     """Return the share of all steps that is lost to input where the windows are no fair sample of them, else None.
 
     Windows are few, and rarely hold the beginning of an epoch. All steps give the number; the windows tell its cause, and
@@ -278,6 +280,7 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     Args:
         results: Of the job.
         in_windows: Exposed input wait, percent of the recorded steps.
+        unlike: Points by which they have to differ; none where recording is known to slow the work beside the waits.
     """
     job, stalls, steps = results.job_steps, results.input_stalls, results.steps
     if isinstance(job, Unavailable) or isinstance(stalls, Unavailable) or isinstance(steps, Unavailable):
@@ -286,8 +289,8 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     if waiting is None or job.count < FEWEST_STEPS:
         return None
     if job.has_hidden_waits:  # the job knows itself what the device hides
-        return None if abs(waiting - in_windows) < UNFAIR_PERCENT else waiting
-    if abs(waiting - stalls.call_percent) < UNFAIR_PERCENT:
+        return None if abs(waiting - in_windows) < unlike else waiting
+    if abs(waiting - stalls.call_percent) < unlike:
         return None
     hidden = 1.0 - min(1.0, in_windows / stalls.call_percent) if stalls.call_percent else 0.0
     works_ns = float(steps.training_step_ns.mean()) * (1.0 - in_windows / 100.0)
@@ -324,14 +327,14 @@ def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
 def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
     """Return what a training step consists of on average, in the order of its parts; what takes nothing is left out.
 
-    The parts are those of the recorded steps, with the breaks between epochs that no window saw. Of several hosts that wait for each
-    other they are the parts of the one that comes last each time, as in the verdict.
+    The parts are those of the recorded steps, without what recording adds and with the breaks between epochs that no window saw.
+    Of several hosts that wait for each other they are the parts of the one that comes last each time, as in the verdict.
     """
     breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable):
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return _with_unseen_breaks(mean_parts_ns(breakdown, steps), results)
+        return _with_unseen_breaks(mean_parts_ns(without_recording(results, breakdown), steps), results)
     count = hosts.common_steps * (steps.steps_per_marker or 1.0)
     return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
@@ -365,6 +368,8 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     else:
         count = round(count_training_steps(breakdown, steps))
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
+        if without_recording(results, breakdown).total_ns < breakdown.total_ns:
+            said += " (without what recording adds)"
         unseen = _unseen_ns(results) or {}
         if any(unseen.values()):
             is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]

@@ -1,7 +1,7 @@
 """What the profiler could not record, and what recording adds to the steps of a job."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,9 +118,20 @@ class RecordingCost:
     share: float
     plain_ns: float
 
-    def added_ns(self, breakdown: StepBreakdown) -> float:
-        """Return what it adds to the recorded steps in all: at most the time that looks like launching ops."""
-        return min(self.share * breakdown.total_ns, breakdown.dispatch_ns)
+    def take_off(self, breakdown: StepBreakdown) -> StepBreakdown:
+        """Return the recorded steps without what recording adds: at most the parts that it can lengthen.
+
+        The profiler works on the host, for each op that is launched or run there. Beside a device that time looks like dispatch.
+        Where the host computes, its ops take longer too; how much of it they take is not known, so both parts shrink alike.
+        """
+        computes_ns = 0 if has_device_work(breakdown) else breakdown.host_compute_ns
+        slowed_ns = breakdown.dispatch_ns + computes_ns
+        left = max(0.0, 1.0 - self.share * breakdown.total_ns / max(1, slowed_ns))
+        return replace(
+            breakdown,
+            dispatch_ns=round(left * breakdown.dispatch_ns),
+            host_compute_ns=breakdown.host_compute_ns - computes_ns + round(left * computes_ns),
+        )
 
 
 def has_device_work(breakdown: StepBreakdown) -> bool:
@@ -128,17 +139,16 @@ def has_device_work(breakdown: StepBreakdown) -> bool:
     return breakdown.device_compute_ns + breakdown.device_copy_ns > 0
 
 
-def find_recording_cost(results: Results, breakdown: StepBreakdown) -> RecordingCost | None:
-    """Return what recording does to the steps; None where that is little, or not known.
+def without_recording(results: Results, breakdown: StepBreakdown) -> StepBreakdown:
+    """Return the recorded steps of a job without what recording adds to them; as they are where that is little, or not known."""
+    cost = find_recording_cost(results)
+    return breakdown if cost is None else cost.take_off(breakdown)
 
-    The profiler works on the host, for each op that is launched, so beside a device that time looks like dispatch.
 
-    Args:
-        results: Of the job.
-        breakdown: The parts of the recorded steps.
-    """
+def find_recording_cost(results: Results) -> RecordingCost | None:
+    """Return what recording does to the steps; None where that is little, or not known."""
     job = results.job_steps
-    if isinstance(job, Unavailable) or not has_device_work(breakdown):
+    if isinstance(job, Unavailable):
         return None
     step_ns = tables.ints(job.table, "step_ns")
     working_ns = step_ns - np.where(tables.valid(job.table, "wait_ns"), tables.ints(job.table, "wait_ns"), 0)

@@ -1,17 +1,24 @@
-"""What the profiler could not record; times in µs."""
+"""What the profiler could not record, and what recording adds to the steps; times of written traces in µs."""
 
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.causes import StepPart, VerdictClass
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.recording_effects import find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
+from tests.analysis.verdict.test_verdict_rules import divided, in_windows, judged
 from tests.support import results
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
@@ -120,3 +127,71 @@ def test_steps_that_were_cut_off_are_told():
 def test_known_complaints_come_with_what_to_do(message: str, remedy: str):
     assert remedy in find_remedy(message)
     assert bool(remedy) == bool(find_remedy(message))
+
+
+def slower_while_recorded(recorded_ms: float, plain_ms: float) -> JobSteps:
+    """Return steps of a job that wait for nothing."""
+    job = results.job_steps()
+    step_ns = np.where(tables.bools(job.table, "profiled"), recorded_ms, plain_ms) * results.MS
+    table = tables.replace_column(job.table, "step_ns", step_ns.astype(np.int64))
+    table = tables.replace_column(table, "wait_ns", np.zeros_like(table.column("step").to_numpy()))
+    measured = step_ns[~tables.bools(table, "warmup")]
+    return replace(job, table=table, total_ns=int(measured.sum()), wait_total_ns=0)
+
+
+def test_what_the_profiler_adds_to_the_launch_of_ops_is_not_the_jobs():
+    # of 50 ms that a recorded step takes 30 are the device's; the others take 33
+    slow, job = divided(dispatch=40, device_compute=60), slower_while_recorded(50, 33)
+    unhurried = in_windows(waiting=0, calling=0)
+    assert judged(slow, job_steps=job, input_stalls=unhurried).sentence.startswith(
+        "Input is not the limit: the device is busy for 90.9 % of each 33 ms step"
+    )
+    tiny = judged(divided(dispatch=80, device_compute=20), job_steps=job, input_stalls=unhurried)
+    assert tiny.verdict_class is VerdictClass.DISPATCH_BOUND
+    assert "for 23 ms of each 33 ms step (69.7 %)" in tiny.sentence
+    on_the_host = judged(divided(dispatch=40, host_compute=60), job_steps=job, input_stalls=unhurried)
+    assert on_the_host.lost_percent == pytest.approx(40)  # there the profiler takes from the step's own ops too
+
+
+def test_the_picture_leaves_out_what_recording_adds():
+    # of 25 ms that a recorded step takes 15 are ops' own; the others take 16.5
+    def parts_ms(breakdown: StepBreakdown) -> dict[StepPart, float]:
+        diagnosis = results.diagnosis(step_breakdown=breakdown, job_steps=slower_while_recorded(25, 16.5))
+        assert name_parts_basis(diagnosis, None) == "Mean of 40 recorded steps (without what recording adds)."
+        parts = judged_parts_ns(diagnosis)
+        assert not isinstance(parts, Unavailable)
+        return {part: length_ns / results.MS for part, length_ns in parts.items()}
+
+    launched = parts_ms(divided(dispatch=40, device_compute=60))
+    assert launched == {StepPart.DISPATCH: pytest.approx(1.5), StepPart.DEVICE_COMPUTE: pytest.approx(15)}
+    on_the_host = parts_ms(divided(dispatch=40, host_compute=60))
+    assert on_the_host == {StepPart.DISPATCH: pytest.approx(0.4 * 16.5), StepPart.HOST_COMPUTE: pytest.approx(0.6 * 16.5)}
+
+
+def test_without_a_device_all_steps_tell_the_waits_where_recording_slows_the_rest():
+    """A recorded step computes for 50 ms and waits for 2; the others compute for 33 and wait for 6."""
+    job = slower_while_recorded(52, 39)
+    profiled, measured = (tables.bools(job.table, name) for name in ("profiled", "warmup"))
+    wait_ns = np.where(profiled, 2, 6) * results.MS
+    waited_ns = int(wait_ns[~measured].sum())
+    job = replace(job, table=tables.replace_column(job.table, "wait_ns", wait_ns), wait_total_ns=waited_ns)
+    parts, stalls = divided(host_compute=96, input_wait=4), in_windows(waiting=4, calling=4)
+    of_all = 100 * waited_ns / job.total_ns
+    assert 11 < of_all < 14, "less than 10 points from 4, by which windows may differ otherwise"
+    assert judged(parts, job_steps=job, input_stalls=stalls).lost_percent == pytest.approx(of_all)
+    beside_a_device = judged(divided(device_compute=96, input_wait=4), job_steps=job, input_stalls=stalls)
+    assert beside_a_device.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_without_a_device_ends_of_iterators_count_as_the_job_timed_them():
+    """Recorded steps are as long as all are on average, for recording slows them: only the job's own times tell of the ends."""
+    recorded_ns = float(results.steps().training_step_ns.mean())
+    job = replace(
+        results.job_steps(), count=100, total_ns=round(100 * recorded_ns), wait_total_ns=0, call_total_ns=None
+    )
+    ends = IteratorEnds(5, round(0.3 * job.total_ns), 10**8, job.total_ns)
+    changes = {"job_steps": job, "iterator_ends": ends, "input_stalls": in_windows(waiting=0, calling=0)}
+    verdict = judged(divided(host_compute=100), **changes)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "iterator_end")
+    assert verdict.lost_percent == pytest.approx(30)
+    assert judged(divided(device_compute=100), **changes).verdict_class is VerdictClass.DEVICE_BOUND

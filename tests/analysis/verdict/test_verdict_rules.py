@@ -477,30 +477,6 @@ def test_launching_that_takes_longer_beside_the_pipeline_is_contention_and_the_d
     assert light.lost_percent == pytest.approx(36 - 100 * 2 / 39, abs=0.1)
 
 
-def slower_while_recorded(recorded_ms: float, plain_ms: float) -> JobSteps:
-    """Return steps of a job that wait for nothing."""
-    job = results.job_steps()
-    step_ns = np.where(tables.bools(job.table, "profiled"), recorded_ms, plain_ms) * results.MS
-    table = tables.replace_column(job.table, "step_ns", step_ns.astype(np.int64))
-    table = tables.replace_column(table, "wait_ns", np.zeros_like(table.column("step").to_numpy()))
-    measured = step_ns[~tables.bools(table, "warmup")]
-    return replace(job, table=table, total_ns=int(measured.sum()), wait_total_ns=0)
-
-
-def test_what_the_profiler_adds_to_the_launch_of_ops_is_not_the_jobs():
-    # of 50 ms that a recorded step takes 30 are the device's; the others take 33
-    slow, job = divided(dispatch=40, device_compute=60), slower_while_recorded(50, 33)
-    unhurried = in_windows(waiting=0, calling=0)
-    assert judged(slow, job_steps=job, input_stalls=unhurried).sentence.startswith(
-        "Input is not the limit: the device is busy for 90.9 % of each 33 ms step"
-    )
-    tiny = judged(divided(dispatch=80, device_compute=20), job_steps=job, input_stalls=unhurried)
-    assert tiny.verdict_class is VerdictClass.DISPATCH_BOUND
-    assert "for 23 ms of each 33 ms step (69.7 %)" in tiny.sentence
-    on_the_host = judged(divided(dispatch=40, host_compute=60), job_steps=job, input_stalls=unhurried)
-    assert on_the_host.lost_percent == pytest.approx(40)  # there the profiler takes from the step's own ops too
-
-
 def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
     slow = divided(host_compute=40, dispatch=60)
     assert judged(slow, Calibration(10e6, 38e6, 50e6)).confidence is Confidence.MEDIUM
