@@ -267,7 +267,9 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
         return found
     if not isinstance(diagnosis.job_steps, Unavailable) and diagnosis.job_steps.own_call is not None:
         return found  # Keras made them, for calls with a batch each
-    return _add(found, _one_iterator(diagnosis, advice.why, ends.percent))
+    from pipeline_lab.advice.script.script_run import saved_by_one_iterator  # loads the models of a run's options
+
+    return _add(found, _one_iterator(diagnosis, advice.why, saved_by_one_iterator(diagnosis)))
 
 
 def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -27,7 +27,7 @@ from pipeline_lab.analysis.steps.calibration import CALIBRATION, Calibration
 from pipeline_lab.analysis.steps.checkpoints import CHECKPOINTS, Checkpoints
 from pipeline_lab.analysis.steps.eager_ops import EAGER_OPS, EagerOps
 from pipeline_lab.analysis.steps.idle_python import IDLE_PYTHON, IdlePython
-from pipeline_lab.analysis.steps.iterator_ends import ITERATOR_ENDS, IteratorEnds
+from pipeline_lab.analysis.steps.iterator_ends import ITERATOR_ENDS, ITERATOR_STARTS, IteratorEnds, IteratorStarts
 from pipeline_lab.analysis.steps.job_steps import JOB_STEPS, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_STEPS, OutlierSteps
 from pipeline_lab.analysis.steps.recorded_steps import STEPS, Steps
@@ -119,6 +119,7 @@ class Results:
     step_phases: Annotated[StepPhases | Unavailable, STEP_PHASES]
     outlier_steps: Annotated[OutlierSteps | Unavailable, OUTLIER_STEPS]
     checkpoints: Annotated[Checkpoints | Unavailable, CHECKPOINTS]
+    iterator_starts: Annotated[IteratorStarts | Unavailable, ITERATOR_STARTS]
     iterator_ends: Annotated[IteratorEnds | Unavailable, ITERATOR_ENDS]
     retraces: Annotated[Retraces | Unavailable, RETRACES]
     eager_ops: Annotated[EagerOps | Unavailable, EAGER_OPS]
@@ -148,13 +149,14 @@ class LaterEpochs:
     Attributes:
         first_step, start_ns: Number of their first step, and when it began, on the diagnosis' axis.
         first: The first epoch.
-        job_steps, iterator_ends, calibration, live_model, job_load, profiler_cost: As for the whole job.
+        job_steps, iterator_starts, iterator_ends, calibration, live_model, job_load, profiler_cost: As for the whole job.
     """
 
     first_step: int
     start_ns: int
     first: PhaseTimes
     job_steps: JobSteps | Unavailable
+    iterator_starts: IteratorStarts | Unavailable
     iterator_ends: IteratorEnds | Unavailable
     calibration: Calibration | Unavailable
     live_model: LiveModel | Unavailable

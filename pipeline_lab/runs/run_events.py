@@ -110,6 +110,15 @@ class CheckpointEvent(Event):
 
 
 @dataclass(frozen=True)
+class IteratorStartEvent(Event):
+    """Python made an iterator of tf.data, whose graph was optimized and built first; times in ns since the epoch."""
+
+    kind = "iterator_start"
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True)
 class IteratorEndEvent(Event):
     """Python gave up an iterator of tf.data, which waited for its threads; times in ns since the epoch."""
 
@@ -220,6 +229,7 @@ KINDS: dict[str, type[Event]] = {
         CalibrationEvent,
         EvaluationEvent,
         CheckpointEvent,
+        IteratorStartEvent,
         IteratorEndEvent,
         OwnBatchesEvent,
         PredictEvent,

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
-from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds, IteratorStarts
 from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
@@ -56,6 +56,7 @@ def later(found: Diagnosis) -> LaterEpochs:
         start_ns=15 * 10**9,
         first=first,
         job_steps=found.job_steps,
+        iterator_starts=found.iterator_starts,
         iterator_ends=found.iterator_ends,
         calibration=found.calibration,
         live_model=found.live_model,
@@ -173,7 +174,8 @@ def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
     recorded_ns = float(found.steps.training_step_ns.mean())
     total_ns = round(100 * recorded_ns * 2)
     job = replace(found.job_steps, count=100, total_ns=total_ns, wait_total_ns=0, break_total_ns=round(0.4 * total_ns))
-    ended = replace(found, job_steps=job, iterator_ends=Unavailable("none"))
+    none = {"iterator_starts": Unavailable("none"), "iterator_ends": Unavailable("none")}
+    ended = replace(found, job_steps=job, **none)
     first, second, *_ = advise(replace(ended, verdict=reach_verdict(ended))).verdict.suggestions
     assert first.change.startswith("If callbacks or your own loop predict, draw or save at the end of each epoch")
     assert first.predicted_gain_percent == pytest.approx(40.0)
@@ -188,6 +190,9 @@ def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
         "ends, and a quarter of what else lies between epochs"
     )
     assert one.change not in {each.change for each in more}
+    made = replace(ended, iterator_starts=IteratorStarts(5, total_ns // 5, 10**8, total_ns))
+    _, one, *_ = advise(replace(made, verdict=reach_verdict(made))).verdict.suggestions
+    assert one.predicted_gain_percent == pytest.approx(20.0 + 5.0), "iterators are made in half of what lies between"
 
 
 def test_small_breaks_do_not_come_before_what_the_verdict_is_about():

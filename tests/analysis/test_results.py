@@ -64,6 +64,7 @@ def test_the_document_holds_everything_that_the_verdict_rests_on():
         start_ns=1000 * MS,
         first=first,
         job_steps=whole.job_steps,
+        iterator_starts=whole.iterator_starts,
         iterator_ends=whole.iterator_ends,
         calibration=whole.calibration,
         live_model=Unavailable("It was not sampled."),

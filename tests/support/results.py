@@ -28,7 +28,7 @@ from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, LABEL_
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
-from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
+from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds, IteratorStarts
 from pipeline_lab.analysis.steps.job_steps import JOB_STEP_TABLE, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
@@ -499,6 +499,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "eager_ops": EagerOps(steps=40, ops=120, ops_ns=4 * MS, function_calls=40),
         "outlier_steps": outlier_steps(),
         "checkpoints": Checkpoints(count=3, total_ns=30 * MS, longest_ns=12 * MS, job_ns=1000 * MS),
+        "iterator_starts": IteratorStarts(count=4, total_ns=20 * MS, longest_ns=7 * MS, job_ns=1000 * MS),
         "iterator_ends": IteratorEnds(count=2, total_ns=14 * MS, longest_ns=11 * MS, job_ns=1000 * MS),
         "step_phases": step_phases(),
         "hosts": hosts(wait_ns=0),

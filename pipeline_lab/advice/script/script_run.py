@@ -8,6 +8,7 @@ from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
@@ -21,7 +22,7 @@ ITS_PYTHON = 0.5
 """Part of the Python between TensorFlow's calls, as a window has it, that a step timed alone lacks: with it, it took what five published
 scripts took on one batch to 7 % (``benchmarks.scripts``)."""
 ITS_BREAKS = 0.25
-"""Part of what passes between epochs, beside ends of iterators, that one iterator for all of them saves: callbacks, and what Keras does
+"""Part of what passes between epochs, beside the ends and the making of iterators, that one iterator for all of them saves: callbacks, and what Keras does
 then, stay. Of a published script whose breaks took 23 % of its time nearly none was saved (``benchmarks.fix``)."""
 BUFFERS_SHARE = 0.5
 """Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
@@ -54,7 +55,7 @@ class ScriptRun:
         memory_bytes: That was free on the machine; None where nobody knows.
         epoch_batches: Batches of an epoch; None where no epoch was seen to end.
         starting_ns: Of the mean step: the waits for the first batches of epochs, beyond what a step usually waits.
-        ends_ns, breaks_ns: Of the mean step: ends of iterators, and what else passes between epochs.
+        making_ns, ends_ns, breaks_ns: Of the mean step: the making of iterators, their ends, and what else passes between epochs.
         beside_ns: What a step was seen to take longer beside the pipeline than alone, without its waits; None where it was not timed
             alone.
         cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
@@ -81,6 +82,7 @@ class ScriptRun:
     memory_bytes: float | None = None
     epoch_batches: float | None = None
     starting_ns: float = 0.0
+    making_ns: float = 0.0
     ends_ns: float = 0.0
     breaks_ns: float = 0.0
     beside_ns: float | None = None
@@ -145,8 +147,9 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
-        ends_ns=step_ns * _ends_percent(diagnosis) / 100.0,
-        breaks_ns=step_ns * diagnosis.verdict.break_percent / 100.0,
+        making_ns=step_ns * _percent(judged(diagnosis).iterator_starts) / 100.0,
+        ends_ns=step_ns * _percent(judged(diagnosis).iterator_ends) / 100.0,
+        breaks_ns=step_ns * _breaks_percent(diagnosis) / 100.0,
         beside_ns=beside_ns,
         cores_used=_shared_cores(results),
     )
@@ -154,12 +157,17 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
 
 def saved_by_one_iterator(diagnosis: Diagnosis) -> float:
     """Return what one iterator for all epochs is expected to save of the mean step, percent."""
-    return _ends_percent(diagnosis) + ITS_BREAKS * diagnosis.verdict.break_percent
+    found = judged(diagnosis)
+    return sum(map(_percent, (found.iterator_starts, found.iterator_ends))) + ITS_BREAKS * _breaks_percent(diagnosis)
 
 
-def _ends_percent(diagnosis: Diagnosis) -> float:
-    ends = judged(diagnosis).iterator_ends
-    return 0.0 if isinstance(ends, Unavailable) else ends.percent
+def _percent(interruptions: Interruptions | Unavailable) -> float:
+    return 0.0 if isinstance(interruptions, Unavailable) else interruptions.percent
+
+
+def _breaks_percent(diagnosis: Diagnosis) -> float:
+    """Return what passes between epochs beside the ends and the making of iterators, percent of the mean step."""
+    return max(0.0, diagnosis.verdict.break_percent - _percent(judged(diagnosis).iterator_starts))
 
 
 def _memory_bytes(results: Diagnosis) -> float | None:

@@ -292,7 +292,9 @@ def _worth(case: ScriptCase, change: Change) -> Suggestion | None:
         return None
     is_shared = case.cause is None and case.run.slowing > 0.0
     if change.joins_epochs:
-        return word_change(case, change, BREAKS_WHY if case.run.breaks_ns > case.run.ends_ns else ENDS_WHY)
+        return word_change(
+            case, change, ENDS_WHY if case.run.ends_ns > case.run.making_ns + case.run.breaks_ns else BREAKS_WHY
+        )
     return word_change(case, change, SHARED if is_shared else "")
 
 

@@ -127,7 +127,7 @@ def epoch_boundaries(results: Results) -> Finding | None:
 
 def iterator_ends(results: Results) -> Finding | None:
     """Iterators that are given up at the end of each epoch, and wait for tf.data's threads then."""
-    found, job = results.iterator_ends, results.job_steps
+    found, made, job = results.iterator_ends, results.iterator_starts, results.job_steps
     if isinstance(found, Unavailable) or found.percent < ENDS_PERCENT:
         return None
     if not isinstance(job, Unavailable) and job.own_call is not None:  # Keras made them, for calls with a batch each
@@ -141,6 +141,11 @@ def iterator_ends(results: Results) -> Finding | None:
             Evidence("ends that took time", format_count(found.count)),
             Evidence("each", format_duration(found.total_ns / found.count)),
             Evidence("longest", format_duration(found.longest_ns)),
+            *(
+                ()
+                if isinstance(made, Unavailable)
+                else (Evidence("making iterators, of the training", format_percent(made.percent)),)
+            ),
         ),
     )
 

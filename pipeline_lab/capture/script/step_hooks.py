@@ -37,6 +37,7 @@ from pipeline_lab.capture.script.step_notes import (
     Ended,
     Gaps,
     GivenUp,
+    Made,
     Pass,
     Role,
     Saved,
@@ -51,6 +52,8 @@ from pipeline_lab.worker.record.profiler import wait_for_devices
 
 SHORTEST_END_NS = 10 * NS_PER_MS
 """The end of an iterator that waits for no thread takes less."""
+SHORTEST_START_NS = NS_PER_MS
+"""Making an iterator takes less where there is nothing to optimize."""
 
 
 def listen(take: Take) -> None:
@@ -104,8 +107,23 @@ def _hook_iterators() -> None:
     replace_method(DistributedIteratorBase, "get_next", functools.partial(_noting_batches, asks_others=True))
     for kind in (OwnedIterator, DistributedIterator):
         replace_method(kind, "__tf_tracing_type__", _noting_calls)
+    replace_method(tf.data.Dataset, "__iter__", _noting_making)
     if not hasattr(OwnedIterator, "__del__"):
         OwnedIterator.__del__ = _note_giving_up
+
+
+def _noting_making(original: Callable[..., Any]) -> Callable[..., Any]:
+    is_eager = context.executing_eagerly
+
+    def make(self: Any) -> Any:
+        begun_ns = now_ns()
+        iterator = original(self)
+        ended_ns = now_ns()
+        if listeners and ended_ns - begun_ns >= SHORTEST_START_NS and is_eager():
+            tell(Made(begun_ns, ended_ns))
+        return iterator
+
+    return make
 
 
 def _note_giving_up(iterator: Any) -> None:

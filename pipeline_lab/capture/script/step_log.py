@@ -23,6 +23,7 @@ from pipeline_lab.capture.script.step_notes import (
     Fed,
     Gaps,
     GivenUp,
+    Made,
     Note,
     OfPass,
     Pass,
@@ -36,6 +37,7 @@ from pipeline_lab.runs.run_events import (
     CheckpointEvent,
     EvaluationEvent,
     IteratorEndEvent,
+    IteratorStartEvent,
     NoteEvent,
     OwnBatchesEvent,
     PredictEvent,
@@ -241,8 +243,9 @@ class StepLog:
         if isinstance(note, Saved):
             self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
-        if isinstance(note, GivenUp):
-            self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+        if isinstance(note, Made | GivenUp):
+            kind = IteratorStartEvent if isinstance(note, Made) else IteratorEndEvent
+            self._log.write(kind(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         if isinstance(note, Predicted):
             self._hold_predict(note)

@@ -132,6 +132,13 @@ class Saved(NamedTuple):
     ended_ns: int
 
 
+class Made(NamedTuple):
+    """Python made an iterator, which took time."""
+
+    asked_ns: int
+    ended_ns: int
+
+
 class GivenUp(NamedTuple):
     """Python released an iterator, which took long."""
 
@@ -160,7 +167,7 @@ def count_examples(batch: Any) -> int | None:
 
 
 OfPass = Took | Called | Ended | Evaluated | Seen
-Note = OfPass | Fed | Saved | GivenUp | Predicted
+Note = OfPass | Fed | Saved | Made | GivenUp | Predicted
 
 
 def sort_notes(notes: deque[Note]) -> None:

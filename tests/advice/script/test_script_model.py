@@ -224,12 +224,12 @@ def test_an_order_that_holds_the_script_up_can_be_given_up():
 
 
 def test_one_iterator_saves_what_passes_between_epochs_whatever_else_is_changed() -> None:
-    run = script(ends_ms=3.0, breaks_ms=4.0)
+    run = script(making_ms=1.0, ends_ms=2.0, breaks_ms=4.0)
     cache = Insert(2, "cache")
     alone = predict_change(run, [OneIterator()])
     assert isinstance(alone, ScriptPrediction)
-    assert alone.gain_percent == pytest.approx(20.0), "3 + 1 of 20 ms"
-    assert alone.low_percent == pytest.approx(7.5 - 2.0)
+    assert alone.gain_percent == pytest.approx(20.0), "1 + 2 + 1 of 20 ms"
+    assert alone.low_percent == pytest.approx(10.0 - 2.0), "ends may last half as long"
     assert alone.high_percent >= 35.0
     cached, both = predict_change(run, [cache]), predict_change(run, [cache, OneIterator()])
     assert isinstance(cached, ScriptPrediction)

@@ -1,12 +1,12 @@
-"""What the ends of iterators take of a job's time."""
+"""What the making and the ends of iterators take of a job's time."""
 
 import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
-from pipeline_lab.analysis.steps.iterator_ends import measure_ends
+from pipeline_lab.analysis.steps.iterator_ends import measure_ends, measure_starts
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.run_events import EvaluationEvent, IteratorEndEvent
+from pipeline_lab.runs.run_events import EvaluationEvent, IteratorEndEvent, IteratorStartEvent
 from pipeline_lab.runs.run_tables import STEPS
 from pipeline_lab.units import NS_PER_MS as MS
 
@@ -46,6 +46,16 @@ def test_ends_within_an_evaluation_are_its_own() -> None:
     evaluation = EvaluationEvent(0, 4, began, ended, 90 * MS, 3, None, None)
     found = measure_ends(JobEvents([_end(400, 480), _end(590, 650), evaluation]), _steps(12, warmup=2))
     assert (found.count, found.total_ns) == (1, 50 * MS)
+
+
+def test_iterators_that_are_made_between_the_measured_steps_count() -> None:
+    times = [(50, 60), (300, 310), (500, 530), (640, 650)]  # before, between twice, in an evaluation
+    made = [IteratorStartEvent(BEGUN_NS + begun * MS, BEGUN_NS + ended * MS) for begun, ended in times]
+    evaluation = EvaluationEvent(0, 4, BEGUN_NS + 600 * MS, BEGUN_NS + 700 * MS, 90 * MS, 3, None, None)
+    found = measure_starts(JobEvents([*made, _end(700, 800), evaluation]), _steps(12, warmup=2))
+    assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 40 * MS, 30 * MS, 1000 * MS)
+    with pytest.raises(TraceIncompleteError, match="No iterator that took time to make"):
+        measure_starts(JobEvents([_end(700, 800)]), _steps(12, warmup=2))
 
 
 def test_a_job_without_ends_that_took_time_has_no_number() -> None:

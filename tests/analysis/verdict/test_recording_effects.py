@@ -165,7 +165,10 @@ def test_the_picture_leaves_out_what_recording_adds():
     launched = parts_ms(divided(dispatch=40, device_compute=60))
     assert launched == {StepPart.DISPATCH: pytest.approx(1.5), StepPart.DEVICE_COMPUTE: pytest.approx(15)}
     on_the_host = parts_ms(divided(dispatch=40, host_compute=60))
-    assert on_the_host == {StepPart.DISPATCH: pytest.approx(0.4 * 16.5), StepPart.HOST_COMPUTE: pytest.approx(0.6 * 16.5)}
+    assert on_the_host == {
+        StepPart.DISPATCH: pytest.approx(0.4 * 16.5),
+        StepPart.HOST_COMPUTE: pytest.approx(0.6 * 16.5),
+    }
 
 
 def test_without_a_device_all_steps_tell_the_waits_where_recording_slows_the_rest():

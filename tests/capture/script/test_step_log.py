@@ -14,6 +14,7 @@ from pipeline_lab.capture.script.step_notes import (
     Fed,
     Gaps,
     GivenUp,
+    Made,
     Note,
     Pass,
     Predicted,
@@ -28,6 +29,7 @@ from pipeline_lab.runs.run_events import (
     CheckpointEvent,
     EvaluationEvent,
     IteratorEndEvent,
+    IteratorStartEvent,
     NoteEvent,
     OwnBatchesEvent,
     PredictEvent,
@@ -299,11 +301,14 @@ def test_checkpoints_are_reported_with_their_times(script: Script) -> None:
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
 
 
-def test_ends_of_iterators_are_reported_with_their_times(script: Script) -> None:
+@pytest.mark.parametrize(("note", "kind"), [(Made, IteratorStartEvent), (GivenUp, IteratorEndEvent)])
+def test_iterators_are_reported_with_the_times_that_making_and_ending_them_took(
+    script: Script, note: type[Made | GivenUp], kind: type[IteratorStartEvent | IteratorEndEvent]
+) -> None:
     script.take(_training(), 1, 9)
-    script.log.notes.append(GivenUp(20 * MS, 50 * MS))
+    script.log.notes.append(note(20 * MS, 50 * MS))
     script.rows()
-    (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorEndEvent)]
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, kind)]
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
 
 

@@ -17,7 +17,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from pipeline_lab.capture.script import gradient_hooks, graph_loops, job_threads, keras_hooks, step_hooks
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
-from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Predicted, Took
+from pipeline_lab.capture.script.step_notes import Called, GivenUp, Made, Note, OfPass, Pass, Predicted, Took
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 from tests.support.patience import PATIENCE_S
 
@@ -264,6 +264,27 @@ class _Slow:
 
     def __del__(self) -> None:
         time.sleep(END_S)
+
+
+def make_iterators() -> list[float]:
+    """Return how long the iterators that were noted took to make, ms: two here, one inside of a function, which notes none."""
+    notes: deque[Note] = deque()
+    dataset = tf.data.Dataset.range(3)
+
+    @tf.function
+    def add_up() -> Any:
+        return next(iter(dataset))
+
+    step_hooks.listen(notes.append)
+    try:
+        with unittest.mock.patch.object(step_hooks, "SHORTEST_START_NS", 0):
+            iter(dataset)
+            for _ in dataset:
+                pass
+            add_up()
+    finally:
+        step_hooks.leave(notes.append)
+    return [(note.ended_ns - note.asked_ns) / NS_PER_MS for note in notes if isinstance(note, Made)]
 
 
 def give_up_an_iterator() -> list[float]:
