@@ -401,7 +401,8 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
 
     With overlap a step takes the longer of pipeline and step alone. Where that is the pipeline, a step that it slows down
     (they share the processor, or Python's lock) waits less for it, but ends no sooner: all that the pipeline takes beyond
-    the step alone is lost to input. The other losses shrink alike.
+    the step alone is lost to input. The other losses shrink alike. A pipeline that is somewhat faster is blamed where the job is
+    seen to wait for it, and that loss is more than what the step takes beyond the pipeline alone, as both want the same cores.
     """
     step_ns = calibration.step_ns
     if calibration.pipeline_only_ns is None:
@@ -409,7 +410,9 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
     pace_ns = min(calibration.pipeline_only_ns, step_ns)
     waiting = losses.by_class[VerdictClass.INPUT_BOUND]
     lost = 100.0 * (pace_ns - calibration.device_only_ns) / step_ns
-    if pace_ns < SETS_PACE * step_ns or lost <= waiting:
+    beyond_pace = 100.0 * (step_ns - pace_ns) / step_ns
+    sets_pace = pace_ns >= SETS_PACE * step_ns or (waiting >= MODERATE_PERCENT and lost > beyond_pace)
+    if not sets_pace or lost <= waiting:
         return losses
     left = (100.0 - lost) / (100.0 - waiting)
     shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}

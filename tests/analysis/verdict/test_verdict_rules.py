@@ -251,6 +251,15 @@ def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
     assert sum(losses.by_class.values()) + losses.device_percent == pytest.approx(100.0)
 
 
+def test_a_somewhat_faster_pipeline_is_blamed_where_the_job_waits_and_most_is_lost_to_it():
+    # the step alone takes 10 of 50 ms; the pipeline 35: 25 ms are lost to it, 15 to both being at work on the same cores
+    waits, hardly = divided(input_wait=20, host_compute=80), divided(input_wait=2, host_compute=98)
+    found = judged(waits, Calibration(10e6, 35e6, 50e6))
+    assert (found.verdict_class, found.lost_percent) == (VerdictClass.INPUT_BOUND, pytest.approx(50))
+    for parts, pipeline_ns in ((hardly, 35e6), (waits, 28e6)):
+        assert judged(parts, Calibration(10e6, pipeline_ns, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+
+
 def test_what_a_slow_pipeline_takes_beyond_the_wait_is_told_apart_from_it_and_stays_busy():
     # alone 45 of 50 ms; the step alone 10: 70 % lost, of which 60 show as waiting. The device works for 30, as in the picture
     verdict = judged(divided(input_wait=60, dispatch=10, host_compute=30), Calibration(10e6, 45e6, 50e6))
