@@ -13,7 +13,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.verdict.losses import deciding_breakdown, judged_parts_ns, name_parts_basis
+from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown, judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray, group_starts

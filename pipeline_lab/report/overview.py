@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.metrics.metric_rows import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
 from pipeline_lab.units import NS_PER_S, format_bytes, format_count, format_duration

@@ -8,20 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import Busy, StepPart, VerdictClass
+from pipeline_lab.analysis.causes import Busy, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
-from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
+from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, without_recording
-from pipeline_lab.analysis.verdict.verdict import JudgedStep
+from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_unseen_percent
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.units import format_count, format_duration
 
 STRONG_PERCENT = 20.0
 """Any other loss has to reach this share to give the run its name."""
@@ -31,15 +29,13 @@ CONTENTION_PERCENT = 10.0
 
 _NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
 
-UNFAIR_PERCENT, FEWEST_STEPS, FEWEST_RECORDED = 10.0, 10, 5
+UNFAIR_PERCENT, FEWEST_RECORDED = 10.0, 5
 """Points by which the wait of all steps differs from that in the windows where all steps decide.
 
 The profiler alone moves it: recorded steps of short calls take up to a tenth longer.
 """
 UNLIKE = 0.2
 """Share by which the mean of all steps differs from that of the recorded ones where it is given for the step's time."""
-SAME = 0.02
-"""Two means of a step that differ by no more than this share count as equal."""
 SETS_PACE = 0.8
 """A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
 
@@ -196,7 +192,7 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
 
     Waits stay where they are those of all steps already.
     """
-    job, unseen = results.job_steps, _unseen_percent(results)
+    job, unseen = results.job_steps, find_unseen_percent(results)
     if unseen is None or isinstance(job, Unavailable):
         return losses
     percent = sum(unseen)
@@ -217,46 +213,6 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
         ending_percent=unseen[0],
         breaking_percent=unseen[1],
     )
-
-
-def _unseen_percent(results: Results) -> tuple[float, float] | None:
-    """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
-
-    The first of the two is what ends of iterators take, the second what else lies between epochs. A device may work on during
-    either, so no more counts than what all steps take beyond the recorded ones; without one, ends count as the job timed them.
-    """
-    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
-    recorded_ns = _recorded_ns(results)
-    if recorded_ns is None or isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
-        return None
-    seen, waits_ns = 0.0, 0.0
-    if not isinstance(breakdown, Unavailable) and breakdown.total_ns:
-        seen = breakdown.iterator_end_ns / breakdown.total_ns
-        recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / breakdown.total_ns
-        waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
-    ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
-    breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
-    beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
-    ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
-    most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
-    if isinstance(breakdown, Unavailable) or has_device_work(breakdown):
-        part = min(1.0, most / max(1e-9, ending + breaking))
-        ending, breaking = part * ending, part * breaking
-    else:
-        breaking = min(breaking, max(0.0, most - ending))
-    unseen = 100.0 * ending, 100.0 * breaking
-    return unseen if sum(unseen) >= ENDS_PERCENT else None
-
-
-def _recorded_ns(results: Results) -> float | None:
-    """Return the mean of the recorded steps without what recording adds to them; None where there are none."""
-    steps, breakdown = results.steps, results.step_breakdown
-    if isinstance(steps, Unavailable):
-        return None
-    mean_ns = float(steps.training_step_ns.mean())
-    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
-        return mean_ns
-    return mean_ns * without_recording(results, breakdown).total_ns / breakdown.total_ns
 
 
 def _without_device(results: Results) -> Losses | None:
@@ -314,70 +270,6 @@ def _is_fair_sample(job: JobSteps | Unavailable) -> bool:
     step_ns, wait_ns = (int(tables.ints(job.table, name)[known].sum()) for name in ("step_ns", "wait_ns"))
     is_known = known.sum() >= FEWEST_RECORDED and step_ns > 0
     return bool(is_known and abs(100.0 * wait_ns / step_ns - job.wait_percent) < UNFAIR_PERCENT)
-
-
-def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
-    """Return the parts of the steps; of several hosts that wait for each other, those of the one that comes last each time."""
-    breakdown = results.step_breakdown
-    if isinstance(breakdown, Unavailable) or isinstance(results.hosts, Unavailable) or not breakdown.collective_ns:
-        return breakdown
-    return follow_last(breakdown)
-
-
-def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
-    """Return what a training step consists of on average, in the order of its parts; what takes nothing is left out.
-
-    The parts are those of the recorded steps, without what recording adds and with the breaks between epochs that no window saw.
-    Of several hosts that wait for each other they are the parts of the one that comes last each time, as in the verdict.
-    """
-    breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
-    if isinstance(breakdown, Unavailable):
-        return breakdown
-    if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return _with_unseen_breaks(mean_parts_ns(without_recording(results, breakdown), steps), results)
-    count = hosts.common_steps * (steps.steps_per_marker or 1.0)
-    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
-
-
-def _with_unseen_breaks(
-    parts: dict[StepPart, float] | Unavailable, results: Results
-) -> dict[StepPart, float] | Unavailable:
-    unseen = _unseen_ns(results)
-    if isinstance(parts, Unavailable) or unseen is None:
-        return parts
-    more = parts | {part: parts.get(part, 0.0) + length_ns for part, length_ns in unseen.items()}
-    return {part: more[part] for part in StepPart if more.get(part)}
-
-
-def _unseen_ns(results: Results) -> dict[StepPart, float] | None:
-    """Return what breaks between epochs that no window saw add to a step on average; None where that is little."""
-    job, unseen = results.job_steps, _unseen_percent(results)
-    if isinstance(job, Unavailable) or unseen is None:
-        return None
-    ending, breaking = (percent / 100.0 * job.mean_ns for percent in unseen)
-    return {StepPart.ITERATOR_END: ending, StepPart.PYTHON: breaking}
-
-
-def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
-    """Say which steps the parts are the mean of, and beside it how long those are that the verdict speaks of, if others."""
-    breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
-    if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
-        return ""
-    if breakdown is not results.step_breakdown and not isinstance(hosts, Unavailable):
-        said = f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
-    else:
-        count = round(count_training_steps(breakdown, steps))
-        said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
-        if without_recording(results, breakdown).total_ns < breakdown.total_ns:
-            said += " (without what recording adds)"
-        unseen = _unseen_ns(results) or {}
-        if any(unseen.values()):
-            is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]
-            said += f" and of the {'ends of iterators between all steps' if is_ends else 'time between all epochs'}"
-    job, length_ns = results.job_steps, sum(parts.values())
-    if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
-        return f"{said}."
-    return f"{said}, {format_duration(length_ns)}; over all {format_count(job.count)} steps of the job it is {format_duration(judged.mean_ns)}."
 
 
 def choose_class(losses: Losses) -> VerdictClass:

@@ -25,12 +25,12 @@ from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame, find_heaviest
+from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.losses import (
     CONTENTION_PERCENT,
     STRONG_PERCENT,
     Losses,
     choose_class,
-    deciding_breakdown,
     measure_losses,
 )
 from pipeline_lab.analysis.verdict.recording_effects import has_device_work

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.causes import GapCause, StepPart, VerdictClass
 from pipeline_lab.analysis.diagnosis.diagnose import Diagnosis, diagnose
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS
 

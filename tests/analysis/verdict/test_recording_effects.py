@@ -13,7 +13,7 @@ from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.findings import find_all_findings
-from pipeline_lab.analysis.verdict.losses import judged_parts_ns, name_parts_basis
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.recording_effects import find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import Unavailable

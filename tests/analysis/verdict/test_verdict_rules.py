@@ -17,7 +17,8 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
-from pipeline_lab.analysis.verdict.losses import Losses, choose_class, judged_parts_ns, measure_losses, name_parts_basis
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
+from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict, write_sentence
 from pipeline_lab.errors import Unavailable

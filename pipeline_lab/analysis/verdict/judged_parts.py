@@ -1,0 +1,78 @@
+"""The picture of a training step that a verdict speaks of: what it consists of on average, and which steps that is the mean of."""
+
+from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
+from pipeline_lab.analysis.steps.stragglers import follow_last
+from pipeline_lab.analysis.verdict.recording_effects import without_recording
+from pipeline_lab.analysis.verdict.unseen_breaks import find_unseen_percent
+from pipeline_lab.analysis.verdict.verdict import JudgedStep
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_count, format_duration
+
+SAME = 0.02
+"""Two means of a step that differ by no more than this share count as equal."""
+
+
+def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
+    """Return the parts of the steps; of several hosts that wait for each other, those of the one that comes last each time."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or isinstance(results.hosts, Unavailable) or not breakdown.collective_ns:
+        return breakdown
+    return follow_last(breakdown)
+
+
+def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
+    """Return what a training step consists of on average, in the order of its parts; what takes nothing is left out.
+
+    The parts are those of the recorded steps, without what recording adds and with the breaks between epochs that no window saw.
+    Of several hosts that wait for each other they are the parts of the one that comes last each time, as in the verdict.
+    """
+    breakdown, hosts, steps = deciding_breakdown(results), results.hosts, results.steps
+    if isinstance(breakdown, Unavailable):
+        return breakdown
+    if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
+        return _with_unseen_breaks(mean_parts_ns(without_recording(results, breakdown), steps), results)
+    count = hosts.common_steps * (steps.steps_per_marker or 1.0)
+    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
+
+
+def _with_unseen_breaks(
+    parts: dict[StepPart, float] | Unavailable, results: Results
+) -> dict[StepPart, float] | Unavailable:
+    unseen = _unseen_ns(results)
+    if isinstance(parts, Unavailable) or unseen is None:
+        return parts
+    more = parts | {part: parts.get(part, 0.0) + length_ns for part, length_ns in unseen.items()}
+    return {part: more[part] for part in StepPart if more.get(part)}
+
+
+def _unseen_ns(results: Results) -> dict[StepPart, float] | None:
+    """Return what breaks between epochs that no window saw add to a step on average; None where that is little."""
+    job, unseen = results.job_steps, find_unseen_percent(results)
+    if isinstance(job, Unavailable) or unseen is None:
+        return None
+    ending, breaking = (percent / 100.0 * job.mean_ns for percent in unseen)
+    return {StepPart.ITERATOR_END: ending, StepPart.PYTHON: breaking}
+
+
+def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
+    """Say which steps the parts are the mean of, and beside it how long those are that the verdict speaks of, if others."""
+    breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
+    if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
+        return ""
+    if breakdown is not results.step_breakdown and not isinstance(hosts, Unavailable):
+        said = f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
+    else:
+        count = round(count_training_steps(breakdown, steps))
+        said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
+        if without_recording(results, breakdown).total_ns < breakdown.total_ns:
+            said += " (without what recording adds)"
+        unseen = _unseen_ns(results) or {}
+        if any(unseen.values()):
+            is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]
+            said += f" and of the {'ends of iterators between all steps' if is_ends else 'time between all epochs'}"
+    job, length_ns = results.job_steps, sum(parts.values())
+    if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
+        return f"{said}."
+    return f"{said}, {format_duration(length_ns)}; over all {format_count(job.count)} steps of the job it is {format_duration(judged.mean_ns)}."

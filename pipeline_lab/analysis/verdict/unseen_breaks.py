@@ -1,0 +1,49 @@
+"""What lies between epochs that no profile window saw: ends of iterators, and what else breaks the training off."""
+
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
+from pipeline_lab.analysis.verdict.recording_effects import has_device_work, without_recording
+from pipeline_lab.errors import Unavailable
+
+FEWEST_STEPS = 10
+"""Of a job with fewer steps only the windows tell."""
+
+
+def find_unseen_percent(results: Results) -> tuple[float, float] | None:
+    """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
+
+    The first of the two is what ends of iterators take, the second what else lies between epochs. A device may work on during
+    either, so no more counts than what all steps take beyond the recorded ones; without one, ends count as the job timed them.
+    """
+    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
+    recorded_ns = _recorded_ns(results)
+    if recorded_ns is None or isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
+        return None
+    seen, waits_ns = 0.0, 0.0
+    if not isinstance(breakdown, Unavailable) and breakdown.total_ns:
+        seen = breakdown.iterator_end_ns / breakdown.total_ns
+        recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / breakdown.total_ns
+        waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
+    ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
+    breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
+    beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
+    ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
+    most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
+    if isinstance(breakdown, Unavailable) or has_device_work(breakdown):
+        part = min(1.0, most / max(1e-9, ending + breaking))
+        ending, breaking = part * ending, part * breaking
+    else:
+        breaking = min(breaking, max(0.0, most - ending))
+    unseen = 100.0 * ending, 100.0 * breaking
+    return unseen if sum(unseen) >= ENDS_PERCENT else None
+
+
+def _recorded_ns(results: Results) -> float | None:
+    """Return the mean of the recorded steps without what recording adds to them; None where there are none."""
+    steps, breakdown = results.steps, results.step_breakdown
+    if isinstance(steps, Unavailable):
+        return None
+    mean_ns = float(steps.training_step_ns.mean())
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return mean_ns
+    return mean_ns * without_recording(results, breakdown).total_ns / breakdown.total_ns
