@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ Ask = Callable[..., Any]
 
 @contextmanager
 def warm_worker(module: str, environment: Mapping[str, str], log: Path) -> Iterator[Ask]:
-    """Start a process that serves tasks, and end it with the block.
+    """Start a process that serves tasks, and end it with the block, and what it leaves in its temporary folder.
 
     Args:
         module: Calls :func:`serve` when it is run.
@@ -31,11 +32,12 @@ def warm_worker(module: str, environment: Mapping[str, str], log: Path) -> Itera
         log: Takes what it prints.
     """
     with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary,
         log.open("wb") as errors,
         subprocess.Popen(
             [sys.executable, "-m", module],
             cwd=ROOT,
-            env=os.environ | environment,
+            env=os.environ | environment | {"TMPDIR": temporary},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
