@@ -269,7 +269,9 @@ def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> 
         return found  # Keras made them, for calls with a batch each
     from pipeline_lab.advice.script.script_run import saved_by_one_iterator  # loads the models of a run's options
 
-    return _add(found, _one_iterator(diagnosis, advice.why, saved_by_one_iterator(diagnosis)))
+    made = judged(diagnosis).iterator_starts
+    why = BREAKS_WHY if not isinstance(made, Unavailable) and made.percent > ends.percent else advice.why
+    return _add(found, _one_iterator(diagnosis, why, saved_by_one_iterator(diagnosis)))
 
 
 def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

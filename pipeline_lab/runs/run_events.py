@@ -111,7 +111,7 @@ class CheckpointEvent(Event):
 
 @dataclass(frozen=True)
 class IteratorStartEvent(Event):
-    """Python made an iterator of tf.data, whose graph was optimized and built first; times in ns since the epoch."""
+    """Python made the iterator of a pass that trains, whose graph was optimized and built first; times in ns since the epoch."""
 
     kind = "iterator_start"
     started_ns: int

@@ -9,9 +9,10 @@ it did in 6 of 16 ends, and in none of 16 without autotuning.
 Before it begins, TensorFlow optimizes the graph of its dataset and builds it: 8 and 16 ms for five stages, on two cores.
 """
 
+import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, subtract
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -30,11 +31,11 @@ NO_START = (
 
 
 class IteratorStarts(Interruptions):
-    """The making of iterators between the steps of a job; its time is that from the end of the warm-up on."""
+    """The making of iterators between the epochs of a job; its time is that from the end of the warm-up on."""
 
 
 class IteratorEnds(Interruptions):
-    """The ends of iterators that took time, between the steps of a job; its time is that from the end of the warm-up on."""
+    """The ends of iterators that took time, between the epochs of a job; its time is that from the end of the warm-up on."""
 
 
 def end_spans(events: JobEvents) -> IntArray:
@@ -47,7 +48,7 @@ def _spans(events: JobEvents, kind: type[Event]) -> IntArray:
 
 
 def measure_starts(events: JobEvents, steps: pa.Table) -> IteratorStarts:
-    """Sum up the making of iterators between the steps after the warm-up.
+    """Sum up the making of iterators between the epochs after the warm-up.
 
     Args:
         events: Of the job.
@@ -56,24 +57,33 @@ def measure_starts(events: JobEvents, steps: pa.Table) -> IteratorStarts:
     Raises:
         TraceIncompleteError: There is none.
     """
-    return IteratorStarts.of(*_between_steps(_spans(events, IteratorStartEvent), steps, NO_START))
+    return IteratorStarts(*_between_epochs(_spans(events, IteratorStartEvent), steps, NO_START))
 
 
 def measure_ends(events: JobEvents, steps: pa.Table) -> IteratorEnds:
     """Sum up the ends of iterators, as :func:`measure_starts` does their making."""
-    return IteratorEnds.of(*_between_steps(end_spans(events), steps, NO_END))
+    return IteratorEnds(*_between_epochs(end_spans(events), steps, NO_END))
 
 
-def _between_steps(spans: IntArray, steps: pa.Table, missing: str) -> tuple[IntArray, int]:
-    """Return the lengths of what lies between the steps after the warm-up, and of the job from then on."""
+def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int, int, int, int]:
+    """Return how many spans lie between epochs, or between any steps where no epochs are known, their sum, the longest, and the job.
+
+    What belongs to no step, as the time between two calls of ``fit``, is left out.
+    """
     measured = ~tables.bools(steps, "warmup")
     if not measured.any():
         raise TraceIncompleteError(missing)
-    begun, ended = int(tables.ints(steps, "start_ns")[measured][0]), int(tables.ints(steps, "end_ns")[-1])
-    spans = spans[(spans[:, 0] >= begun) & (spans[:, 1] <= ended)]
-    if not len(spans) or ended <= begun:
+    request, returned, epoch = (tables.ints(steps, name) for name in ("start_ns", "end_ns", "epoch"))
+    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    goes_on = (np.diff(epoch) == 0) & tables.valid(steps, "epoch")[1:]
+    breaks = np.stack((returned[:-1], request[1:]), axis=1)[measured[:-1] & ~goes_on]
+    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away[1:][measured[:-1] & ~goes_on])
+    total_ns = int(np.minimum(length_within(spans, breaks), room).sum())
+    inside = length_within(breaks[room > 0], spans)
+    begun, ended = int(request[measured][0]), int(returned[-1])
+    if not total_ns or ended <= begun:
         raise TraceIncompleteError(missing)
-    return spans[:, 1] - spans[:, 0], ended - begun
+    return int((inside > 0).sum()), total_ns, int(min(inside.max(), total_ns)), ended - begun
 
 
 def _measure_starts(job: JobView) -> IteratorStarts:

@@ -33,8 +33,11 @@ def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
         return _with_unseen_breaks(mean_parts_ns(without_recording(results, breakdown), steps), results)
-    count = hosts.common_steps * (steps.steps_per_marker or 1.0)
-    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
+    count, parts_ns = (
+        hosts.common_steps * (steps.steps_per_marker or 1.0),
+        without_recording(results, breakdown).parts_ns,
+    )
+    return {part: length / count for part in StepPart if (length := parts_ns[part.column])}
 
 
 def _with_unseen_breaks(
@@ -61,13 +64,14 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
         return ""
+    left_out = without_recording(results, breakdown).total_ns < breakdown.total_ns
+    without = " (without what recording adds)" if left_out else ""
     if breakdown is not results.step_breakdown and not isinstance(hosts, Unavailable):
-        said = f"Mean of {format_count(hosts.common_steps)} recorded steps, each of the host that came last"
+        said = f"Mean of {format_count(hosts.common_steps)} recorded steps{without}, each of the host that came last"
     else:
         count = round(count_training_steps(breakdown, steps))
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
-        if without_recording(results, breakdown).total_ns < breakdown.total_ns:
-            said += " (without what recording adds)"
+        said += without
         unseen = _unseen_ns(results) or {}
         if any(unseen.values()):
             is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]

@@ -114,11 +114,12 @@ def measure_losses(results: Results) -> Losses | None:
         VerdictClass.DISPATCH_BOUND: plain.dispatch_ns,
         VerdictClass.IDLE_OTHER: plain.idle_otherwise_ns + (plain.host_compute_ns if has_device else 0),
     }
-    by_class = {kind: 100.0 * part_ns / plain.total_ns for kind, part_ns in parts.items()}
+    by_class = {kind: 100.0 * part_ns / max(1, plain.total_ns) for kind, part_ns in parts.items()}
     step_ns = float(steps.training_step_ns.mean()) * plain.total_ns / breakdown.total_ns
     trusts_trace = breakdown.collective_ns or (has_device and _is_fair_sample(job))
     unlike = UNFAIR_PERCENT if recording is None or has_device else 0.0
-    of_all = None if trusts_trace else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND], unlike)
+    in_windows = 100.0 * breakdown.input_wait_ns / breakdown.total_ns
+    of_all = None if trusts_trace else _waiting_of_all(results, in_windows, unlike)
     if isinstance(job, JobSteps) and job.count >= FEWEST_STEPS:
         mean_ns = job.mean_ns if recording is None else recording.plain_ns
         step_ns = mean_ns if abs(mean_ns - step_ns) > UNLIKE * step_ns else step_ns
@@ -293,8 +294,9 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
 
     With overlap a step takes the longer of pipeline and step alone. Where that is the pipeline, a step that it slows down
     (they share the processor, or Python's lock) waits less for it, but ends no sooner: all that the pipeline takes beyond
-    the step alone is lost to input. The other losses shrink alike. A pipeline that is somewhat faster is blamed where the job is
-    seen to wait for it, and that loss is more than what the step takes beyond the pipeline alone, as both want the same cores.
+    the step alone is lost to input. The other losses shrink alike. Where competition for the processor would give the
+    run its name, a pipeline that is somewhat faster is blamed if the job is seen to wait for it, and if what is lost to it is more
+    than what the step takes beyond the pipeline alone.
     """
     step_ns = calibration.step_ns
     if calibration.pipeline_only_ns is None:
@@ -303,8 +305,10 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
     waiting = losses.by_class[VerdictClass.INPUT_BOUND]
     lost = 100.0 * (pace_ns - calibration.device_only_ns) / step_ns
     beyond_pace = 100.0 * (step_ns - pace_ns) / step_ns
-    sets_pace = pace_ns >= SETS_PACE * step_ns or (waiting >= MODERATE_PERCENT and lost > beyond_pace)
-    if not sets_pace or lost <= waiting:
+    is_larger = (
+        waiting >= MODERATE_PERCENT and lost > beyond_pace and choose_class(losses) is VerdictClass.HOST_CONTENTION
+    )
+    if not (pace_ns >= SETS_PACE * step_ns or is_larger) or lost <= waiting:
         return losses
     left = (100.0 - lost) / (100.0 - waiting)
     shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}

@@ -103,7 +103,9 @@ def _complaint(kind: str, introduction: str, messages: tuple[str, ...]) -> Findi
 PROFILER_SLOWDOWN_PERCENT = 10.0
 """Recorded steps that are longer than others by less are taken as they are."""
 FEWEST_STEPS = 10
-"""With fewer recorded steps, or fewer others, their medians are not compared."""
+"""With fewer recorded steps, or fewer others, their quartiles are not compared."""
+QUARTERS = (0.25, 0.5, 0.75)
+"""Of steps of several kinds, a few recorded ones may have another median by chance; recording slows each kind."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,12 @@ def find_recording_cost(results: Results) -> RecordingCost | None:
     plain, recorded = measured & ~recorded, measured & recorded
     if min(plain.sum(), recorded.sum()) < FEWEST_STEPS:
         return None
-    longer_ns = [np.median(each[recorded]) - np.median(each[plain]) for each in (working_ns, step_ns)]
-    added_ns = float(min(longer_ns))  # what a wait for input hides makes no step longer
+    longer_ns = [
+        np.quantile(each[recorded], QUARTERS) - np.quantile(each[plain], QUARTERS) for each in (working_ns, step_ns)
+    ]
+    added_ns = float(
+        np.min(longer_ns)
+    )  # what a wait for input hides makes no step longer, and chance not all kinds of them
     if added_ns <= PROFILER_SLOWDOWN_PERCENT / 100.0 * np.median(step_ns[plain]):
         return None
-    return RecordingCost(added_ns / float(step_ns[recorded].mean()), float(step_ns[plain].mean()))
+    return RecordingCost(min(1.0, added_ns / float(step_ns[recorded].mean())), float(step_ns[plain].mean()))

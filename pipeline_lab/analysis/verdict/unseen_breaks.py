@@ -21,8 +21,9 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
         return None
     seen, waits_ns = 0.0, 0.0
     if not isinstance(breakdown, Unavailable) and breakdown.total_ns:
-        seen = breakdown.iterator_end_ns / breakdown.total_ns
-        recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / breakdown.total_ns
+        plain = without_recording(results, breakdown)
+        seen = breakdown.iterator_end_ns / max(1, plain.total_ns)
+        recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / max(1, plain.total_ns)
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
     ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)

@@ -175,6 +175,7 @@ class StepLog:
         self._taken: dict[Any, int] = {}
         self._fed_ns, self._is_fed = 0, False
         self._compute_ns: deque[float] = deque(maxlen=100)
+        self._made: Made | None = None
         self._step = self._passes_evaluated = self._away_ns = 0
         self._begun_ns = self._warm_ns = self._reported_ns = self._ended_ns = 0
 
@@ -243,9 +244,11 @@ class StepLog:
         if isinstance(note, Saved):
             self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
-        if isinstance(note, Made | GivenUp):
-            kind = IteratorStartEvent if isinstance(note, Made) else IteratorEndEvent
-            self._log.write(kind(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+        if isinstance(note, Made):
+            self._made = note
+            return
+        if isinstance(note, GivenUp):
+            self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         if isinstance(note, Predicted):
             self._hold_predict(note)
@@ -409,9 +412,14 @@ class StepLog:
         self._open = _Step(note.of, asked[-1], before.epoch, wait_ns=wait_ns[-1], examples=examples[-1])
 
     def _epoch_of(self, of: Pass) -> int:
-        """Return the number of the pass among those of its loop."""
+        """Return the number of the pass among those of its loop; the iterator that was made last before it began is its own."""
         last, count = self._passes.get(of.stream, (None, -1))
         if last is not of:
+            if self._made is not None:
+                self._log.write(
+                    IteratorStartEvent(self._made.asked_ns + self._shift_ns, self._made.ended_ns + self._shift_ns)
+                )
+                self._made = None
             self._passes[of.stream] = (of, count + 1)
             self._in_pass = 0
             return count + 1

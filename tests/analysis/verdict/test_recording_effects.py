@@ -14,7 +14,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
-from pipeline_lab.analysis.verdict.recording_effects import find_remedy
+from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
@@ -169,6 +169,22 @@ def test_the_picture_leaves_out_what_recording_adds():
         StepPart.DISPATCH: pytest.approx(0.4 * 16.5),
         StepPart.HOST_COMPUTE: pytest.approx(0.6 * 16.5),
     }
+
+
+def test_steps_of_two_kinds_of_which_recording_holds_other_shares_are_not_slowed_by_it():
+    job = slower_while_recorded(50, 33)
+    profiled = tables.bools(job.table, "profiled")
+    kinds = np.arange(job.table.num_rows) % 8
+    mostly_long, mostly_short = np.where(kinds < 3, 10, 100), np.where(kinds < 5, 10, 100)
+    step_ns = np.where(profiled, mostly_long, mostly_short) * results.MS
+    job = replace(job, table=tables.replace_column(job.table, "step_ns", step_ns.astype(np.int64)))
+    assert find_recording_cost(results.diagnosis(job_steps=job)) is None
+
+
+def test_recorded_steps_that_recording_could_explain_altogether_leave_no_negative_time():
+    job = slower_while_recorded(50, 0)
+    found = judged(divided(host_compute=90, dispatch=10), job_steps=job, input_stalls=in_windows(waiting=0, calling=0))
+    assert found.verdict_class is VerdictClass.DEVICE_BOUND
 
 
 def test_without_a_device_all_steps_tell_the_waits_where_recording_slows_the_rest():

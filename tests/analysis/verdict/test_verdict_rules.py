@@ -261,6 +261,13 @@ def test_a_somewhat_faster_pipeline_is_blamed_where_the_job_waits_and_most_is_lo
         assert judged(parts, Calibration(10e6, pipeline_ns, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
 
 
+@pytest.mark.parametrize("part", ["python", "compile", "host_to_device", "checkpoint"])
+@pytest.mark.parametrize("computes", ["host_compute", "device_compute"])
+def test_a_somewhat_faster_pipeline_is_not_blamed_for_what_else_fills_the_step(part: str, computes: str):
+    parts = divided(**{"input_wait": 6, part: 84, computes: 10})
+    assert judged(parts, Calibration(5e6, 27e6, 50e6)).lost_percent == pytest.approx(84)
+
+
 def test_what_a_slow_pipeline_takes_beyond_the_wait_is_told_apart_from_it_and_stays_busy():
     # alone 45 of 50 ms; the step alone 10: 70 % lost, of which 60 show as waiting. The device works for 30, as in the picture
     verdict = judged(divided(input_wait=60, dispatch=10, host_compute=30), Calibration(10e6, 45e6, 50e6))

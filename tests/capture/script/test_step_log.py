@@ -301,15 +301,23 @@ def test_checkpoints_are_reported_with_their_times(script: Script) -> None:
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
 
 
-@pytest.mark.parametrize(("note", "kind"), [(Made, IteratorStartEvent), (GivenUp, IteratorEndEvent)])
-def test_iterators_are_reported_with_the_times_that_making_and_ending_them_took(
-    script: Script, note: type[Made | GivenUp], kind: type[IteratorStartEvent | IteratorEndEvent]
-) -> None:
+def test_ends_of_iterators_are_reported_with_their_times(script: Script) -> None:
     script.take(_training(), 1, 9)
-    script.log.notes.append(note(20 * MS, 50 * MS))
+    script.log.notes.append(GivenUp(20 * MS, 50 * MS))
     script.rows()
-    (found,) = [event for event in read_events(script.own.events) if isinstance(event, kind)]
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorEndEvent)]
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
+
+
+def test_of_the_iterators_that_were_made_before_a_pass_the_last_one_is_its_own(script: Script) -> None:
+    script.log.notes.extend((Made(0, 1 * MS), Made(2 * MS, 5 * MS)))  # such as a look at another dataset, and its own
+    of = _training()
+    script.take(of, 1, 9)
+    script.log.notes.append(Made(20 * MS, 30 * MS))  # of no pass: a look at another dataset, within a step
+    script.take(of, 1, 9)
+    script.rows()
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorStartEvent)]
+    assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 2 * MS, SHIFT_NS + 5 * MS)
 
 
 def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_step(script: Script) -> None:
