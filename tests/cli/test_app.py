@@ -53,6 +53,6 @@ def test_the_app_is_served_from_any_folder(tmp_path: Path, port: int, name: str)
             server.send_signal(signal.SIGINT)
         assert server.stderr is not None
         told = server.stderr.read()
-    assert server.returncode == 130
+    assert server.returncode == 130, told
     assert ("Traceback" in told, "FATAL" in told) == (False, False)
     assert not healthy(port)

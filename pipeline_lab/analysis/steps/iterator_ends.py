@@ -23,8 +23,6 @@ from pipeline_lab.runs.run_events import EvaluationEvent, Event, IteratorEndEven
 NO_END = (
     "No end of an iterator that took time was noted: none did, or the script did not run under `pipeline-lab watch`."
 )
-
-
 NO_START = (
     "No iterator that took time to make was noted: none did, or the script did not run under `pipeline-lab watch`."
 )
@@ -76,8 +74,9 @@ def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int
     request, returned, epoch = (tables.ints(steps, name) for name in ("start_ns", "end_ns", "epoch"))
     away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
     goes_on = (np.diff(epoch) == 0) & tables.valid(steps, "epoch")[1:]
-    breaks = np.stack((returned[:-1], request[1:]), axis=1)[measured[:-1] & ~goes_on]
-    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away[1:][measured[:-1] & ~goes_on])
+    breaks_off = measured[:-1] & ~goes_on
+    breaks = np.stack((returned[:-1], request[1:]), axis=1)[breaks_off]
+    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away[1:][breaks_off])
     total_ns = int(np.minimum(length_within(spans, breaks), room).sum())
     inside = length_within(breaks[room > 0], spans)
     begun, ended = int(request[measured][0]), int(returned[-1])
