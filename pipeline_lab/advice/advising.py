@@ -28,6 +28,7 @@ from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.interruptions import sum_percent
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
@@ -260,18 +261,19 @@ def _adds_prefetch(suggestion: Suggestion) -> bool:
 
 
 def _with_iterator_ends(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add what to do about ends of iterators, whatever else holds the job back."""
-    ends, advice = judged(diagnosis).iterator_ends, GapCause.ITERATOR_END.recommendation
+    """Add what to do about iterators that are made and given up for each epoch, whatever else holds the job back."""
+    results, advice = judged(diagnosis), GapCause.ITERATOR_END.recommendation
     assert advice is not None
-    if isinstance(ends, Unavailable) or ends.percent < ENDS_PERCENT or _known_one_iterator(found) is not None:
+    if (
+        sum_percent(results.iterator_starts, results.iterator_ends) < ENDS_PERCENT
+        or _known_one_iterator(found) is not None
+    ):
         return found
     if not isinstance(diagnosis.job_steps, Unavailable) and diagnosis.job_steps.own_call is not None:
         return found  # Keras made them, for calls with a batch each
     from pipeline_lab.advice.script.script_run import saved_by_one_iterator  # loads the models of a run's options
 
-    made = judged(diagnosis).iterator_starts
-    why = BREAKS_WHY if not isinstance(made, Unavailable) and made.percent > ends.percent else advice.why
-    return _add(found, _one_iterator(diagnosis, why, saved_by_one_iterator(diagnosis)))
+    return _add(found, _one_iterator(diagnosis, advice.why, saved_by_one_iterator(diagnosis)))
 
 
 def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

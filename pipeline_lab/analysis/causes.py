@@ -51,7 +51,8 @@ LESS_BETWEEN_EPOCHS = Recommendation(
 """Where what lies between epochs holds the job back."""
 
 ENDS_WHY = (
-    "An iterator that is given up may sleep until its autotuning is due again, for up to a minute after long epochs."
+    "Each new iterator builds the pipeline anew, and one that is given up may sleep until its autotuning is due again, for up to a "
+    "minute after long epochs."
 )
 """Speaks for one iterator for all epochs."""
 
@@ -168,11 +169,11 @@ class GapCause(StrEnum):
     )
     ITERATOR_END = (
         "iterator_end",
-        "end of an iterator",
-        "the end of an iterator",
-        "Python gives up an iterator, which waits for its threads",
+        "change of iterators",
+        "a change of iterators",
+        "Python makes an iterator, or gives one up, which waits for its threads",
         ("#0c0c60", "#6c6090"),
-        "Ending tf.data's iterators leaves {device} idle for {lost} of each {step} step ({share}).",
+        "Making and ending tf.data's iterators leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
             "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
             ENDS_WHY,

@@ -499,7 +499,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "eager_ops": EagerOps(steps=40, ops=120, ops_ns=4 * MS, function_calls=40),
         "outlier_steps": outlier_steps(),
         "checkpoints": Checkpoints(count=3, total_ns=30 * MS, longest_ns=12 * MS, job_ns=1000 * MS),
-        "iterator_starts": IteratorStarts(count=4, total_ns=20 * MS, longest_ns=7 * MS, job_ns=1000 * MS),
+        "iterator_starts": IteratorStarts(count=1, total_ns=2 * MS, longest_ns=2 * MS, job_ns=1000 * MS),
         "iterator_ends": IteratorEnds(count=2, total_ns=14 * MS, longest_ns=11 * MS, job_ns=1000 * MS),
         "step_phases": step_phases(),
         "hosts": hosts(wait_ns=0),

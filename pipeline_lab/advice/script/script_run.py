@@ -8,7 +8,7 @@ from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.interruptions import Interruptions
+from pipeline_lab.analysis.steps.interruptions import sum_percent
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
@@ -147,9 +147,9 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         memory_bytes=_memory_bytes(results),
         epoch_batches=_epoch_batches(diagnosis),
         starting_ns=_starting_ns(results, step_ns, step_ns - ceiling_ns),
-        making_ns=step_ns * _percent(judged(diagnosis).iterator_starts) / 100.0,
-        ends_ns=step_ns * _percent(judged(diagnosis).iterator_ends) / 100.0,
-        breaks_ns=step_ns * _breaks_percent(diagnosis) / 100.0,
+        making_ns=step_ns * sum_percent(judged(diagnosis).iterator_starts) / 100.0,
+        ends_ns=step_ns * sum_percent(judged(diagnosis).iterator_ends) / 100.0,
+        breaks_ns=step_ns * diagnosis.verdict.break_percent / 100.0,
         beside_ns=beside_ns,
         cores_used=_shared_cores(results),
     )
@@ -158,16 +158,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
 def saved_by_one_iterator(diagnosis: Diagnosis) -> float:
     """Return what one iterator for all epochs is expected to save of the mean step, percent."""
     found = judged(diagnosis)
-    return sum(map(_percent, (found.iterator_starts, found.iterator_ends))) + ITS_BREAKS * _breaks_percent(diagnosis)
-
-
-def _percent(interruptions: Interruptions | Unavailable) -> float:
-    return 0.0 if isinstance(interruptions, Unavailable) else interruptions.percent
-
-
-def _breaks_percent(diagnosis: Diagnosis) -> float:
-    """Return what passes between epochs beside the ends and the making of iterators, percent of the mean step."""
-    return max(0.0, diagnosis.verdict.break_percent - _percent(judged(diagnosis).iterator_starts))
+    return sum_percent(found.iterator_starts, found.iterator_ends) + ITS_BREAKS * diagnosis.verdict.break_percent
 
 
 def _memory_bytes(results: Diagnosis) -> float | None:

@@ -239,17 +239,16 @@ class Activity:
         return self._host_set(Kind.CHECKPOINT)
 
     @cached_property
-    def ending_iterators(self) -> IntArray:
-        """Moments at which Python releases something for so long that it has to be an iterator."""
+    def changing_iterators(self) -> IntArray:
+        """Moments at which Python makes an iterator, or releases something for so long that it has to be one."""
         names = self.host.names if self.host else ()
-        if event_names.GIVING_UP not in names:
-            return EMPTY
-        number = names.index(event_names.GIVING_UP)
-        ends = []
-        for line in self._step_lines():
-            rows = np.flatnonzero((line.name_index == number) & (line.duration_ns >= SHORTEST_END_NS))
-            ends.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
-        return union_of(*ends)
+        shortest_ns = {event_names.MAKING: 0, event_names.GIVING_UP: SHORTEST_END_NS}
+        found = []
+        for name in shortest_ns.keys() & set(names):
+            for line in self._step_lines():
+                rows = np.flatnonzero((line.name_index == names.index(name)) & (line.duration_ns >= shortest_ns[name]))
+                found.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
+        return union_of(*found)
 
     @cached_property
     def collectives(self) -> IntArray:

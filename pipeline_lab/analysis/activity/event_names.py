@@ -13,6 +13,7 @@ per event. Where the names come from:
   NCCL and RCCL kernels on the stream, ``all-reduce`` instructions on TPUs;
 * copies to the device: ``Memcpy*`` on streams; ``H2D Dispatch`` on a thread of JAX's client, which lays an array out for the copy
   (a capture of JAX 0.11 on an H200: 11 ms for 67 MB that the stream then copies in 1.3 ms);
+* an iterator is made: ``EagerLocalExecute: MakeIterator``, which optimizes and builds its pipeline;
 * the end of an iterator: ``TFE_DeleteTensorHandle`` of its handle, on the thread that gives it up; it waits for tf.data's threads,
   of which the one that autotunes may miss its call and sleep on until its next turn (``Model::OptimizeLoop`` in
   tensorflow/core/framework/model.cc, TensorFlow 2.21: the callback runs before the flag that it asks for is set);
@@ -63,6 +64,7 @@ REMEMBERED_NAMES = 1 << 13
 """Event names of which is kept what they say: the next window of a run has the same ones."""
 FUNCTION_CALL = "EagerLocalExecute: __inference_"
 JAX_CALL = "PjitFunction"
+MAKING = "EagerLocalExecute: MakeIterator"
 GIVING_UP = "TFE_DeleteTensorHandle"
 """Python releases a tensor, which takes microseconds, or an iterator."""
 

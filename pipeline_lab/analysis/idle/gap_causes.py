@@ -170,7 +170,7 @@ def _attribute(activity: Activity, work: IntArray) -> Attribution:
         GapCause.COLLECTIVE: activity.collectives,
         GapCause.HOST_OPERATION: filled,
         GapCause.CHECKPOINT: activity.checkpointing,
-        GapCause.ITERATOR_END: activity.ending_iterators,
+        GapCause.ITERATOR_END: activity.changing_iterators,
         GapCause.DISPATCH: activity.runtime,
         GapCause.PYTHON: gaps if activity.training_line is not None else EMPTY,
         GapCause.UNKNOWN: gaps,

@@ -5,6 +5,7 @@ from typing import Self
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring.declaration import Document, to_ms
+from pipeline_lab.errors import Unavailable
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,8 @@ class Interruptions:
             "longest_ms": to_ms(self.longest_ns),
             "share_percent": self.percent,
         }
+
+
+def sum_percent(*kinds: Interruptions | Unavailable) -> float:
+    """Return the share of the job's time that passed in several kinds of interruptions; those that were not noted took none."""
+    return sum(kind.percent for kind in kinds if not isinstance(kind, Unavailable))

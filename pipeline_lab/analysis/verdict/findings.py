@@ -9,6 +9,7 @@ from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.interruptions import sum_percent
 from pipeline_lab.analysis.steps.step_breakdown import count_training_steps
 from pipeline_lab.analysis.verdict.recording_effects import (
     PROFILER_SLOWDOWN_PERCENT,
@@ -126,27 +127,27 @@ def epoch_boundaries(results: Results) -> Finding | None:
 
 
 def iterator_ends(results: Results) -> Finding | None:
-    """Iterators that are given up at the end of each epoch, and wait for tf.data's threads then."""
-    found, made, job = results.iterator_ends, results.iterator_starts, results.job_steps
-    if isinstance(found, Unavailable) or found.percent < ENDS_PERCENT:
+    """Iterators that are made for each epoch, and given up at its end, when they wait for tf.data's threads."""
+    made, ended, job = results.iterator_starts, results.iterator_ends, results.job_steps
+    percent = sum_percent(made, ended)
+    if percent < ENDS_PERCENT:
         return None
     if not isinstance(job, Unavailable) and job.own_call is not None:  # Keras made them, for calls with a batch each
         return None
+    evidence: list[Evidence] = []
+    for name, found in (("iterators made", made), ("ends that took time", ended)):
+        if not isinstance(found, Unavailable):
+            evidence += [
+                Evidence(name, format_count(found.count)),
+                Evidence("each", format_duration(found.total_ns / found.count)),
+                Evidence("longest", format_duration(found.longest_ns)),
+            ]
     return Finding(
         "iterator-ends",
-        f"{format_percent(found.percent)} of the training passed in ending iterators: each may sleep until its autotuning is due "
-        "again, for up to a minute after long epochs. Let one iterator serve all epochs: repeat() the dataset, with "
-        "steps_per_epoch in fit, or next() in your own loop.",
-        (
-            Evidence("ends that took time", format_count(found.count)),
-            Evidence("each", format_duration(found.total_ns / found.count)),
-            Evidence("longest", format_duration(found.longest_ns)),
-            *(
-                ()
-                if isinstance(made, Unavailable)
-                else (Evidence("making iterators, of the training", format_percent(made.percent)),)
-            ),
-        ),
+        f"{format_percent(percent)} of the training passed in making and ending iterators: each one builds the pipeline anew, and at "
+        "its end it may sleep until its autotuning is due again, for up to a minute after long epochs. Let one iterator serve all "
+        "epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
+        tuple(evidence),
     )
 
 

@@ -18,7 +18,7 @@ from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_S
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, without_recording
-from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_unseen_percent
+from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_changes_percent, find_unseen_percent
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -65,7 +65,7 @@ class Losses:
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
         slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
         waiting_percent: What of the loss to input shows as waiting; None where all of it does.
-        ending_percent: What ends of iterators that no window saw take, part of what is idle otherwise.
+        ending_percent: What making and ending iterators takes that no window saw, part of what is idle otherwise.
         breaking_percent: Likewise what else lies between epochs.
     """
 
@@ -173,8 +173,7 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     by_class, ending = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}, 0.0
     if breaking >= ENDS_PERCENT:
         by_class[VerdictClass.IDLE_OTHER] = breaking
-        ends = results.iterator_ends
-        ending = 0.0 if isinstance(ends, Unavailable) else min(breaking, 100.0 * ends.total_ns / job.total_ns)
+        ending = min(breaking, find_changes_percent(results, job))
     else:
         breaking = 0.0
     worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED

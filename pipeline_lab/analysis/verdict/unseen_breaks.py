@@ -1,6 +1,7 @@
-"""What lies between epochs that no profile window saw: ends of iterators, and what else breaks the training off."""
+"""What lies between epochs that no profile window saw: iterators that are made and given up, and what else breaks the training off."""
 
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
 from pipeline_lab.analysis.verdict.recording_effects import has_device_work, without_recording
 from pipeline_lab.errors import Unavailable
@@ -12,10 +13,10 @@ FEWEST_STEPS = 10
 def find_unseen_percent(results: Results) -> tuple[float, float] | None:
     """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
 
-    The first of the two is what ends of iterators take, the second what else lies between epochs. A device may work on during
-    either, so no more counts than what all steps take beyond the recorded ones; without one, ends count as the job timed them.
+    The first of the two is what making and ending iterators takes, the second what else lies between epochs. A device may work on
+    during either, so no more counts than what all steps take beyond the recorded ones; without one, the first counts as the job timed it.
     """
-    job, ends, breakdown = results.job_steps, results.iterator_ends, results.step_breakdown
+    job, breakdown = results.job_steps, results.step_breakdown
     recorded_ns = _recorded_ns(results)
     if recorded_ns is None or isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
         return None
@@ -25,7 +26,7 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
         seen = breakdown.iterator_end_ns / max(1, plain.total_ns)
         recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / max(1, plain.total_ns)
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
-    ending = 0.0 if isinstance(ends, Unavailable) else ends.total_ns / job.total_ns
+    ending = find_changes_percent(results, job) / 100.0
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
     beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
     ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
@@ -37,6 +38,12 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
         breaking = min(breaking, max(0.0, most - ending))
     unseen = 100.0 * ending, 100.0 * breaking
     return unseen if sum(unseen) >= ENDS_PERCENT else None
+
+
+def find_changes_percent(results: Results, job: JobSteps) -> float:
+    """Return what making and ending iterators between epochs takes of all steps, percent."""
+    known = [each for each in (results.iterator_starts, results.iterator_ends) if not isinstance(each, Unavailable)]
+    return 100.0 * sum(each.total_ns for each in known) / job.total_ns
 
 
 def _recorded_ns(results: Results) -> float | None:

@@ -319,8 +319,13 @@ class StepLog:
         begun_ns = min((side.begun_ns for side in self._sides.values()), default=note.asked_ns)
         beside = self._settle_sides()
         asked_ns = min([note.asked_ns, *(side.begun_ns for side in beside)])
-        self._finish_open(asked_ns, min(asked_ns, begun_ns) if self._away_ns else None)
         last, _ = self._passes.get(note.of.stream, (note.of, 0))
+        left_ns = [min(asked_ns, begun_ns)] if self._away_ns else []
+        if (
+            last is not note.of and self._made is not None
+        ):  # a pass that was broken off was left when the next one was made
+            left_ns.append(min(asked_ns, self._made.asked_ns))
+        self._finish_open(asked_ns, min(left_ns, default=None))
         if last.fit != note.of.fit:  # what the script does between two calls of `fit` belongs to no step
             self._away_ns = asked_ns - self._ended_ns
         step = _Step(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)

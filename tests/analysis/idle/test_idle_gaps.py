@@ -156,6 +156,14 @@ def test_an_iterator_that_python_gives_up_is_told_from_a_tensor_by_its_length():
     assert shares_us(found) == {"iterator_end": 60_000, "dispatch": 5, "python": 29_895}
 
 
+def test_making_an_iterator_is_no_dispatch():
+    made = ("EagerLocalExecute: MakeIterator", 10_000, 8_000)
+    found = find(
+        host(line("python", made, ("EagerLocalExecute: AddV2", 18_000, 50))), gpu(kernels((0, 100), (20_000, 100)))
+    )
+    assert shares_us(found) == {"iterator_end": 8_000, "dispatch": 50, "python": 11_850}
+
+
 def test_an_op_lasts_as_long_as_pythons_call_of_it():
     call: list[Event] = [("TFE_Py_FastPathExecute_C", 200, 600), ("EagerLocalExecute: DeserializeSparse", 700, 100)]
     found = find(host(line("python", *call)), gpu(kernels((0, 100), (1100, 100))))

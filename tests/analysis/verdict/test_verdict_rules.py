@@ -30,6 +30,7 @@ from tests.analysis.steps.test_stragglers import breakdown
 from tests.support import results
 
 NO_PIPELINE = Unavailable("No stages.")
+NO_STARTS = Unavailable("No iterator took time to make.")
 NO_CALIBRATION = Unavailable("Not calibrated.")
 NOTHING = dict.fromkeys(
     (
@@ -53,7 +54,7 @@ def divided(**percent: int) -> StepBreakdown:
 
 
 def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
-    changes = {"tf_data": NO_PIPELINE, "live_model": NO_PIPELINE, **changes}
+    changes = {"tf_data": NO_PIPELINE, "live_model": NO_PIPELINE, "iterator_starts": NO_STARTS, **changes}
     return reach_verdict(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
 
 
@@ -297,7 +298,7 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     recorded_ns = float(results.steps().training_step_ns.mean())
     total_ns = round(100 * recorded_ns * 5 / 3)
     job = replace(results.job_steps(), count=100, total_ns=total_ns, wait_total_ns=0)
-    changes = {"job_steps": job, "calibration": Unavailable("not timed")}
+    changes = {"job_steps": job, "iterator_starts": NO_STARTS, "calibration": Unavailable("not timed")}
     some, most = (IteratorEnds(5, round(share * total_ns), 10**8, total_ns) for share in (0.3, 0.9))
     verdict = judged(divided(device_compute=100), iterator_ends=some, **changes)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "iterator_end")
@@ -307,7 +308,7 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     parts = judged_parts_ns(whole)
     assert not isinstance(parts, Unavailable), "the picture shows what the sentence speaks of"
     assert parts[StepPart.ITERATOR_END] == pytest.approx(0.3 * recorded_ns * 5 / 3)
-    assert "and of the ends of iterators between all steps" in name_parts_basis(whole, verdict.step)
+    assert "and of the changes of iterators between all steps" in name_parts_basis(whole, verdict.step)
     capped = judged(divided(device_compute=100), iterator_ends=most, **changes)
     assert capped.lost_percent == pytest.approx(40), "the recorded steps hold none of them"
     seen = judged(divided(device_compute=80, iterator_end=20), iterator_ends=some, **changes)
@@ -323,7 +324,7 @@ def test_what_lies_between_epochs_and_no_window_saw_is_no_competition():
     job = replace(job, break_total_ns=820 * results.MS)
     calibration = Calibration(2.5e6, 9e6, 6e6)
     unseen = {"steps": Unavailable("none"), "step_breakdown": Unavailable("none"), "input_stalls": Unavailable("none")}
-    found = results.diagnosis(job_steps=job, calibration=calibration, **unseen)
+    found = results.diagnosis(job_steps=job, calibration=calibration, iterator_starts=NO_STARTS, **unseen)
     losses = measure_losses(found)
     assert losses is not None
     ms = {kind: percent / 100 * 14 for kind, percent in losses.by_class.items()}
@@ -365,7 +366,11 @@ def test_breaks_between_epochs_that_no_window_saw_are_part_of_the_picture():
     )
     ends = IteratorEnds(5, round(0.1 * total_ns), 10**8, total_ns)
     whole = results.diagnosis(
-        step_breakdown=divided(device_compute=100), job_steps=job, iterator_ends=ends, calibration=NO_CALIBRATION
+        step_breakdown=divided(device_compute=100),
+        job_steps=job,
+        iterator_starts=NO_STARTS,
+        iterator_ends=ends,
+        calibration=NO_CALIBRATION,
     )
     verdict = reach_verdict(whole)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
@@ -394,7 +399,8 @@ def with_breaks(
         break_total_ns=round(breaks * total_ns),
     )
     ended = IteratorEnds(5, round(ends * total_ns), 10**8, total_ns) if ends else Unavailable("none")
-    parts = {"step_breakdown": breakdown, "job_steps": job, "iterator_ends": ended, "calibration": NO_CALIBRATION}
+    iterators = {"iterator_starts": NO_STARTS, "iterator_ends": ended}
+    parts = {"step_breakdown": breakdown, "job_steps": job, "calibration": NO_CALIBRATION, **iterators}
     return results.diagnosis(**(parts | changes))
 
 
@@ -407,7 +413,7 @@ def test_a_cause_in_the_windows_keeps_its_own_sentence_beside_smaller_breaks():
     ends = reach_verdict(with_breaks(divided(device_compute=100), breaks=0.40, ends=0.21))
     assert ends.cause == "iterator_end"
     assert ends.lost_percent == pytest.approx(21)
-    assert ends.sentence.startswith("Ending tf.data's iterators")
+    assert ends.sentence.startswith("Making and ending tf.data's iterators")
     mixed = reach_verdict(with_breaks(divided(python=40, device_compute=60), breaks=0.10))
     assert mixed.sentence.startswith("Python code between TensorFlow's calls"), "36 % between steps, 10 between epochs"
 

@@ -320,6 +320,18 @@ def test_of_the_iterators_that_were_made_before_a_pass_the_last_one_is_its_own(s
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 2 * MS, SHIFT_NS + 5 * MS)
 
 
+def test_a_pass_that_is_broken_off_is_left_when_the_next_one_is_made(script: Script) -> None:
+    """Each step takes the first batch of another pass: 10 ms of it make the iterator."""
+    for _ in range(3):
+        script.log.notes.append(Made(script.ms * MS, (script.ms + 10) * MS))
+        script.ms += 10
+        script.take(_training(), 1, 9)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(1, 10), (1, 10)], "the last one has no end"
+    assert [(row["start_ns"] - SHIFT_NS) // MS for row in rows] == [10, 30]
+    assert [row["epoch"] for row in rows] == [0, 1]
+
+
 def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_step(script: Script) -> None:
     for _ in range(4):
         script.take(Pass("own", has_gradients=True, call="step at train.py:4"), 5, 9)
