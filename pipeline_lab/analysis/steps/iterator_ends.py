@@ -12,7 +12,7 @@ Before it begins, TensorFlow optimizes the graph of its dataset and builds it: 8
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union_of
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -41,6 +41,11 @@ def end_spans(events: JobEvents) -> IntArray:
     return _spans(events, IteratorEndEvent)
 
 
+def change_spans(events: JobEvents) -> IntArray:
+    """Return when iterators were made and ended, likewise."""
+    return union_of(end_spans(events), _spans(events, IteratorStartEvent))
+
+
 def _spans(events: JobEvents, kind: type[Event]) -> IntArray:
     return subtract(events.spans(kind), events.spans(EvaluationEvent))
 
@@ -66,6 +71,7 @@ def measure_ends(events: JobEvents, steps: pa.Table) -> IteratorEnds:
 def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int, int, int, int]:
     """Return how many spans lie between epochs, or between any steps where no epochs are known, their sum, the longest, and the job.
 
+    The step before counts from when its batch was there: a pass that is broken off gives its iterator up at any time from then on.
     What belongs to no step, as the time between two calls of ``fit``, is left out.
     """
     measured = ~tables.bools(steps, "warmup")
@@ -75,7 +81,9 @@ def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int
     away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
     goes_on = (np.diff(epoch) == 0) & tables.valid(steps, "epoch")[1:]
     breaks_off = measured[:-1] & ~goes_on
-    breaks = np.stack((returned[:-1], request[1:]), axis=1)[breaks_off]
+    waited = np.where(tables.valid(steps, "wait_ns"), tables.ints(steps, "wait_ns"), 0)
+    left = np.where(away[1:] > 0, returned[:-1], np.minimum(returned, request + waited)[:-1])
+    breaks = np.stack((left, request[1:]), axis=1)[breaks_off]
     room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away[1:][breaks_off])
     total_ns = int(np.minimum(length_within(spans, breaks), room).sum())
     inside = length_within(breaks[room > 0], spans)

@@ -26,7 +26,7 @@ from pipeline_lab.analysis.declaring.declaration import (
 )
 from pipeline_lab.analysis.declaring.tables import BoolArray, FloatArray
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
-from pipeline_lab.analysis.steps.iterator_ends import end_spans
+from pipeline_lab.analysis.steps.iterator_ends import change_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
 from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
@@ -105,7 +105,7 @@ def find_in_job(
         writing: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         saving: When checkpoints were written, a set, ns since the epoch.
-        ending: When iterators were ended, a set, ns since the epoch.
+        ending: When iterators were made and ended, a set, ns since the epoch.
         launches_ahead: As for :func:`divide_time`.
 
     Raises:
@@ -224,7 +224,7 @@ def _measure(job: JobView) -> OutlierSteps:
         flushes(found.events),
         job.origin_ns,
         saving=checkpoint_spans(found.events),
-        ending=end_spans(found.events),
+        ending=change_spans(found.events),
         launches_ahead=found.launches_ahead,
     )
 

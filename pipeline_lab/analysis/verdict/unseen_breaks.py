@@ -28,14 +28,15 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
     ending = find_changes_percent(results, job) / 100.0
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
+    most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
+    works_on = isinstance(breakdown, Unavailable) or has_device_work(breakdown)
+    if not works_on:
+        breaking = min(breaking, max(0.0, most - max(0.0, ending - seen)))
     beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
     ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
-    most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
-    if isinstance(breakdown, Unavailable) or has_device_work(breakdown):
+    if works_on:
         part = min(1.0, most / max(1e-9, ending + breaking))
         ending, breaking = part * ending, part * breaking
-    else:
-        breaking = min(breaking, max(0.0, most - ending))
     unseen = 100.0 * ending, 100.0 * breaking
     return unseen if sum(unseen) >= ENDS_PERCENT else None
 

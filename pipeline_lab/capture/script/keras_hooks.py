@@ -38,6 +38,7 @@ from pipeline_lab.capture.script.step_notes import (
     Role,
     count_examples,
     refer_to,
+    take_made,
 )
 
 KERAS_BATCH = 32
@@ -336,6 +337,7 @@ def _timed(function: Callable[[Any], Any], steps: Callable[[], int], *, trains: 
         if of.iterator is None:
             with contextlib.suppress(TypeError):
                 of.iterator = refer_to(iterator)
+                of.made = take_made(iterator)
         asked_ns, builds = now_ns(), is_first and trains
         _built_now += builds
         try:

@@ -33,6 +33,7 @@ from pipeline_lab.capture.script.job_threads import (
     tell,
 )
 from pipeline_lab.capture.script.step_notes import (
+    MADE,
     Called,
     Ended,
     Gaps,
@@ -45,6 +46,7 @@ from pipeline_lab.capture.script.step_notes import (
     Took,
     count_examples,
     refer_to,
+    take_made,
 )
 from pipeline_lab.units import NS_PER_MS, NS_PER_US
 from pipeline_lab.worker.recipe.notes import NOTE
@@ -118,9 +120,10 @@ def _noting_making(original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any) -> Any:
         begun_ns = now_ns()
         iterator = original(self)
-        ended_ns = now_ns()
-        if listeners and ended_ns - begun_ns >= SHORTEST_START_NS and is_eager():
-            tell(Made(begun_ns, ended_ns))
+        made = Made(begun_ns, now_ns())
+        if listeners and made.ended_ns - made.asked_ns >= SHORTEST_START_NS and is_eager():
+            with contextlib.suppress(AttributeError):  # a dataset of another library may return anything
+                setattr(iterator, MADE, made)
         return iterator
 
     return make
@@ -134,7 +137,7 @@ def _note_giving_up(iterator: Any) -> None:
     iterator.__dict__.pop("_iterator_resource", None)
     ended_ns = now_ns()
     if ended_ns - begun_ns >= SHORTEST_END_NS:
-        tell(GivenUp(begun_ns, ended_ns))
+        tell(GivenUp(begun_ns, ended_ns, iterator.__dict__.get("_pass_for_pipeline_lab")))
 
 
 def _noting_batches(original: Callable[..., Any], *, asks_others: bool = False) -> Callable[..., Any]:
@@ -221,6 +224,7 @@ def _begin_pass(iterator: Any) -> Pass:
     of = Pass(_stream_of(dataset), role, examples_of(iterator))
     of.dataset = (lambda: None) if dataset is None else weakref.ref(dataset)
     of.note = getattr(_dataset_behind(iterator), "__dict__", {}).get(NOTE)
+    of.made = take_made(iterator)
     iterator._pass_for_pipeline_lab = of
     return of
 

@@ -23,7 +23,6 @@ from pipeline_lab.capture.script.step_notes import (
     Fed,
     Gaps,
     GivenUp,
-    Made,
     Note,
     OfPass,
     Pass,
@@ -175,7 +174,6 @@ class StepLog:
         self._taken: dict[Any, int] = {}
         self._fed_ns, self._is_fed = 0, False
         self._compute_ns: deque[float] = deque(maxlen=100)
-        self._made: Made | None = None
         self._step = self._passes_evaluated = self._away_ns = 0
         self._begun_ns = self._warm_ns = self._reported_ns = self._ended_ns = 0
 
@@ -244,11 +242,9 @@ class StepLog:
         if isinstance(note, Saved):
             self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
-        if isinstance(note, Made):
-            self._made = note
-            return
         if isinstance(note, GivenUp):
-            self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+            if note.of is None or note.of.stream in self._training:
+                self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         if isinstance(note, Predicted):
             self._hold_predict(note)
@@ -321,10 +317,9 @@ class StepLog:
         asked_ns = min([note.asked_ns, *(side.begun_ns for side in beside)])
         last, _ = self._passes.get(note.of.stream, (note.of, 0))
         left_ns = [min(asked_ns, begun_ns)] if self._away_ns else []
-        if (
-            last is not note.of and self._made is not None
-        ):  # a pass that was broken off was left when the next one was made
-            left_ns.append(min(asked_ns, self._made.asked_ns))
+        made_ns = None if last is note.of or note.of.made is None else note.of.made.asked_ns
+        if made_ns is not None and self._open is not None and made_ns > self._open.start_ns + (self._open.wait_ns or 0):
+            left_ns.append(min(asked_ns, made_ns))  # a pass that was broken off was left when the next one was made
         self._finish_open(asked_ns, min(left_ns, default=None))
         if last.fit != note.of.fit:  # what the script does between two calls of `fit` belongs to no step
             self._away_ns = asked_ns - self._ended_ns
@@ -417,14 +412,13 @@ class StepLog:
         self._open = _Step(note.of, asked[-1], before.epoch, wait_ns=wait_ns[-1], examples=examples[-1])
 
     def _epoch_of(self, of: Pass) -> int:
-        """Return the number of the pass among those of its loop; the iterator that was made last before it began is its own."""
+        """Return the number of the pass among those of its loop; of a new one, its iterator's making is reported."""
         last, count = self._passes.get(of.stream, (None, -1))
         if last is not of:
-            if self._made is not None:
+            if of.made is not None:
                 self._log.write(
-                    IteratorStartEvent(self._made.asked_ns + self._shift_ns, self._made.ended_ns + self._shift_ns)
+                    IteratorStartEvent(of.made.asked_ns + self._shift_ns, of.made.ended_ns + self._shift_ns)
                 )
-                self._made = None
             self._passes[of.stream] = (of, count + 1)
             self._in_pass = 0
             return count + 1

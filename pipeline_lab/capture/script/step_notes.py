@@ -19,6 +19,13 @@ class Role(Enum):
     """A loop of the script's own."""
 
 
+class Made(NamedTuple):
+    """When Python made an iterator, which took time."""
+
+    asked_ns: int
+    ended_ns: int
+
+
 @dataclass(eq=False)
 class Pass:
     """One pass over a dataset: an iterator in the script's own loop, or an epoch of Keras.
@@ -29,6 +36,7 @@ class Pass:
         examples: Of a batch; None where that varies or nobody knows.
         has_gradients: Gradients are taken in its steps.
         iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
+        made: When its iterator was made; None where that took no time or served a pass before.
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
         dataset: Returns what it goes over, while the script has it.
         call: Of the step, as :class:`~pipeline_lab.runs.run_events.OwnBatchesEvent` tells it, where no dataset makes the batches.
@@ -45,6 +53,7 @@ class Pass:
     examples: int | None = None
     has_gradients: bool = False
     iterator: Callable[[], Any] | None = None
+    made: Made | None = None
     steps_per_call: int | None = None
     dataset: Callable[[], Any] = lambda: None
     call: str = ""
@@ -54,6 +63,16 @@ class Pass:
     fit: int = 0
     note: Any = None
     steps: Any = None
+
+
+def take_made(iterator: Any) -> Made | None:
+    """Return when an iterator was made, once: later passes that it serves are not begun by that."""
+    made: Made | None = getattr(iterator, "__dict__", {}).pop(MADE, None)
+    return made
+
+
+MADE = "_made_for_pipeline_lab"
+"""Attribute of an iterator that holds it."""
 
 
 def refer_to(iterator: Any) -> Callable[[], Any]:
@@ -132,18 +151,12 @@ class Saved(NamedTuple):
     ended_ns: int
 
 
-class Made(NamedTuple):
-    """Python made an iterator, which took time."""
-
-    asked_ns: int
-    ended_ns: int
-
-
 class GivenUp(NamedTuple):
-    """Python released an iterator, which took long."""
+    """Python released an iterator, which took long; its pass, where Python asked for each batch."""
 
     asked_ns: int
     ended_ns: int
+    of: Pass | None = None
 
 
 class Predicted(NamedTuple):
@@ -167,7 +180,7 @@ def count_examples(batch: Any) -> int | None:
 
 
 OfPass = Took | Called | Ended | Evaluated | Seen
-Note = OfPass | Fed | Saved | Made | GivenUp | Predicted
+Note = OfPass | Fed | Saved | GivenUp | Predicted
 
 
 def sort_notes(notes: deque[Note]) -> None:

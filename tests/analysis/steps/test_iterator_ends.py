@@ -34,6 +34,7 @@ def _steps(count: int, warmup: int, *, away: Mapping[int, int] = MappingProxyTyp
             "step": n,
             "warmup": n < warmup,
             "start_ns": BEGUN_NS + n * 100 * MS,
+            "wait_ns": 10 * MS,
             "end_ns": BEGUN_NS + n * 100 * MS + 40 * MS,
             "away_ns": away.get(n, 0) * MS,
             "epoch": n // passes,
@@ -48,11 +49,12 @@ def _end(from_ms: int, to_ms: int) -> IteratorEndEvent:
 
 
 def test_ends_between_the_measured_epochs_count() -> None:
-    # passes end at 340, 540, 740 … ms; the ends at 50 and 1,200 ms are before and after, that at 450 ms is within a pass
+    # passes end at 340, 540, 740 … ms, their last batches come at 310, 510 …; the ends at 50 and 1,200 ms are before and after,
+    # that at 450 ms is within a pass, and that at 530 ms of one that was broken off before its last step returned
     ends = [_end(50, 90), _end(340, 390), _end(450, 490), _end(530, 620), _end(1200, 1500)]
     found = measure_ends(JobEvents(ends), _steps(12, warmup=2))
-    assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 110 * MS, 60 * MS, 940 * MS)
-    assert found.percent == pytest.approx(100 * 110 / 940)
+    assert (found.count, found.total_ns, found.longest_ns, found.job_ns) == (2, 120 * MS, 70 * MS, 940 * MS)
+    assert found.percent == pytest.approx(100 * 120 / 940)
     of_no_pass = tables.replace_column(_steps(12, warmup=2), "epoch", np.ma.masked_all(12, np.int32))
     assert measure_ends(JobEvents(ends), of_no_pass).count == 3, "between any steps"
 

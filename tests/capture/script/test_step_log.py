@@ -83,8 +83,8 @@ def script(tmp_path: Path) -> Script:
     return Script(tmp_path)
 
 
-def _training(stream: str = "train") -> Pass:
-    return Pass(stream, has_gradients=True)
+def _training(stream: str = "train", made: Made | None = None) -> Pass:
+    return Pass(stream, has_gradients=True, made=made)
 
 
 def _lengths_ms(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -309,27 +309,36 @@ def test_ends_of_iterators_are_reported_with_their_times(script: Script) -> None
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
 
 
-def test_of_the_iterators_that_were_made_before_a_pass_the_last_one_is_its_own(script: Script) -> None:
-    script.log.notes.extend((Made(0, 1 * MS), Made(2 * MS, 5 * MS)))  # such as a look at another dataset, and its own
-    of = _training()
+def test_only_iterators_of_the_training_are_reported(script: Script) -> None:
+    look, of = Pass("another", made=Made(0, 1 * MS)), _training(made=Made(2 * MS, 5 * MS))
     script.take(of, 1, 9)
-    script.log.notes.append(Made(20 * MS, 30 * MS))  # of no pass: a look at another dataset, within a step
+    script.take(look, 1, 0)
     script.take(of, 1, 9)
+    script.log.notes.append(GivenUp(20 * MS, 50 * MS, look))
     script.rows()
-    (found,) = [event for event in read_events(script.own.events) if isinstance(event, IteratorStartEvent)]
+    events = read_events(script.own.events)
+    (found,) = [event for event in events if isinstance(event, IteratorStartEvent)]
     assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 2 * MS, SHIFT_NS + 5 * MS)
+    assert not [event for event in events if isinstance(event, IteratorEndEvent)], "of another dataset"
 
 
 def test_a_pass_that_is_broken_off_is_left_when_the_next_one_is_made(script: Script) -> None:
     """Each step takes the first batch of another pass: 10 ms of it make the iterator."""
     for _ in range(3):
-        script.log.notes.append(Made(script.ms * MS, (script.ms + 10) * MS))
         script.ms += 10
-        script.take(_training(), 1, 9)
+        script.take(_training(made=Made((script.ms - 10) * MS, script.ms * MS)), 1, 9)
     rows = script.rows()
     assert _lengths_ms(rows) == [(1, 10), (1, 10)], "the last one has no end"
     assert [(row["start_ns"] - SHIFT_NS) // MS for row in rows] == [10, 30]
     assert [row["epoch"] for row in rows] == [0, 1]
+
+
+def test_an_iterator_that_was_made_long_before_its_pass_shortens_no_step(script: Script) -> None:
+    early = Made(0, 5 * MS)
+    for _ in range(3):
+        script.take(_training(made=early), 1, 9)
+    assert _lengths_ms(script.rows()) == [(1, 10), (1, 10)]
+    assert script.log.step_ns == 10 * MS
 
 
 def test_batches_that_the_script_makes_are_reported_once_with_the_call_of_the_step(script: Script) -> None:

@@ -82,9 +82,7 @@ def test_tracing_keeps_the_pass_that_another_thread_began_meanwhile(ask_tensorfl
 
 
 def test_the_making_of_an_iterator_is_noted(ask_tensorflow: Callable[..., Any]) -> None:
-    took_ms = ask_tensorflow("tests.worker.recipe.loop_tasks:make_iterators")
-    assert len(took_ms) == 2
-    assert all(each > 0 for each in took_ms)
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:make_iterators") == [True, True]
 
 
 def test_the_end_of_an_iterator_is_noted_where_it_takes_its_time(ask_tensorflow: Callable[..., Any]) -> None:
