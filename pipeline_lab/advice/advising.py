@@ -286,7 +286,7 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add to what making and ending iterators takes what else lies between epochs: first where that is what the verdict is about."""
+    """Add to what setting up and tearing down iterators takes what else lies between epochs: first where that is what the verdict is about."""
     verdict, advice = diagnosis.verdict, GapCause.ITERATOR_END.recommendation
     assert advice is not None
     if verdict.break_percent < ENDS_PERCENT:

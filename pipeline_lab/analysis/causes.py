@@ -169,11 +169,11 @@ class GapCause(StrEnum):
     )
     ITERATOR_END = (
         "iterator_end",
-        "change of iterators",
-        "a change of iterators",
-        "Python makes an iterator, or gives one up, which waits for its threads",
+        "iterator setup and teardown",
+        "the setup or teardown of an iterator",
+        "Python sets up an iterator, or tears one down, which waits for its threads",
         ("#0c0c60", "#6c6090"),
-        "Making and ending tf.data's iterators leaves {device} idle for {lost} of each {step} step ({share}).",
+        "Setting up and tearing down tf.data iterators leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
             "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
             ENDS_WHY,

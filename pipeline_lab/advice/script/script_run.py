@@ -22,8 +22,8 @@ ITS_PYTHON = 0.5
 """Part of the Python between TensorFlow's calls, as a window has it, that a step timed alone lacks: with it, it took what five published
 scripts took on one batch to 7 % (``benchmarks.scripts``)."""
 ITS_BREAKS = 0.25
-"""Part of what passes between epochs, beside the ends and the making of iterators, that one iterator for all of them saves: callbacks, and what Keras does
-then, stay. Of a published script whose breaks took 23 % of its time nearly none was saved (``benchmarks.fix``)."""
+"""Part of what passes between epochs, beside the setup and teardown of iterators, that one iterator for all of them saves: callbacks,
+and what Keras does then, stay. Of a published script whose breaks took 23 % of its time nearly none was saved (``benchmarks.fix``)."""
 BUFFERS_SHARE = 0.5
 """Part of the free memory that AUTOTUNE may use for buffers (``kRamBudgetShare`` of TensorFlow's ``model.h``)."""
 

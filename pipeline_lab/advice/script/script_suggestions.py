@@ -292,9 +292,8 @@ def _worth(case: ScriptCase, change: Change) -> Suggestion | None:
         return None
     is_shared = case.cause is None and case.run.slowing > 0.0
     if change.joins_epochs:
-        return word_change(
-            case, change, ENDS_WHY if case.run.ends_ns > case.run.making_ns + case.run.breaks_ns else BREAKS_WHY
-        )
+        is_sleep = case.run.ends_ns > case.run.making_ns + case.run.breaks_ns
+        return word_change(case, change, ENDS_WHY if is_sleep else BREAKS_WHY)
     return word_change(case, change, SHARED if is_shared else "")
 
 

@@ -242,11 +242,13 @@ class Activity:
     def changing_iterators(self) -> IntArray:
         """Moments at which Python makes an iterator, or releases something for so long that it has to be one."""
         names = self.host.names if self.host else ()
-        shortest_ns = {event_names.MAKING: 0, event_names.GIVING_UP: SHORTEST_END_NS}
         found = []
-        for name in shortest_ns.keys() & set(names):
+        for name, shortest_ns in ((event_names.MAKING, 0), (event_names.GIVING_UP, SHORTEST_END_NS)):
+            if name not in names:
+                continue
+            number = names.index(name)
             for line in self._step_lines():
-                rows = np.flatnonzero((line.name_index == names.index(name)) & (line.duration_ns >= shortest_ns[name]))
+                rows = np.flatnonzero((line.name_index == number) & (line.duration_ns >= shortest_ns))
                 found.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
         return union_of(*found)
 

@@ -1,4 +1,4 @@
-"""What making and ending iterators takes from a job: all that its script noted, whether a window saw it or not.
+"""What setting up and tearing down iterators takes from a job: all that its script noted, whether a window saw it or not.
 
 At its end an iterator joins tf.data's threads. The one that autotunes sleeps until its next turn, and is woken by a callback that
 runs before the flag it asks for is set (``Model::OptimizeLoop`` and ``CancellationManager::StartCancel`` in

@@ -61,7 +61,7 @@ class StepBreakdown:
         collective_ns: Communication with other devices or workers and the wait for them, without computing.
         compile_ns: It idles during tracing, compiling or autotuning.
         checkpoint_ns: It idles while a checkpoint is written or read.
-        iterator_end_ns: It idles while Python makes an iterator, or gives one up.
+        iterator_end_ns: It idles while Python sets up an iterator, or tears one down.
         host_operation_ns: It idles, and one op of the host fills at least half of the gap.
         dispatch_ns: It idles while TensorFlow prepares or launches ops.
         host_compute_ns: Ops of the step on the host, where no device was recorded.

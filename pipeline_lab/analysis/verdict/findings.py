@@ -144,7 +144,7 @@ def iterator_ends(results: Results) -> Finding | None:
             ]
     return Finding(
         "iterator-ends",
-        f"{format_percent(percent)} of the training passed in making and ending iterators: each one builds the pipeline anew, and at "
+        f"{format_percent(percent)} of the training passed in setting up and tearing down iterators: each one builds the pipeline anew, and at "
         "its end it may sleep until its autotuning is due again, for up to a minute after long epochs. Let one iterator serve all "
         "epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
         tuple(evidence),

@@ -75,7 +75,7 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
         unseen = _unseen_ns(results) or {}
         if any(unseen.values()):
             is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]
-            said += f" and of the {'changes of iterators between all steps' if is_ends else 'time between all epochs'}"
+            said += f" and of the {'iterator setup and teardown between all steps' if is_ends else 'time between all epochs'}"
     job, length_ns = results.job_steps, sum(parts.values())
     if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
         return f"{said}."

@@ -18,7 +18,7 @@ from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_S
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, without_recording
-from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_changes_percent, find_unseen_percent
+from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_iterator_percent, find_unseen_percent
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -65,7 +65,7 @@ class Losses:
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
         slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
         waiting_percent: What of the loss to input shows as waiting; None where all of it does.
-        ending_percent: What making and ending iterators takes that no window saw, part of what is idle otherwise.
+        ending_percent: What setting up and tearing down iterators takes that no window saw, part of what is idle otherwise.
         breaking_percent: Likewise what else lies between epochs.
     """
 
@@ -173,7 +173,7 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     by_class, ending = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}, 0.0
     if breaking >= ENDS_PERCENT:
         by_class[VerdictClass.IDLE_OTHER] = breaking
-        ending = min(breaking, find_changes_percent(results, job))
+        ending = min(breaking, find_iterator_percent(results, job))
     else:
         breaking = 0.0
     worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED

@@ -161,9 +161,8 @@ def find_recording_cost(results: Results) -> RecordingCost | None:
     longer_ns = [
         np.quantile(each[recorded], QUARTERS) - np.quantile(each[plain], QUARTERS) for each in (working_ns, step_ns)
     ]
-    added_ns = float(
-        np.min(longer_ns)
-    )  # what a wait for input hides makes no step longer, and chance not all kinds of them
+    # what a wait for input hides makes no step longer, and chance not all kinds of steps
+    added_ns = float(np.min(longer_ns))
     if added_ns <= PROFILER_SLOWDOWN_PERCENT / 100.0 * np.median(step_ns[plain]):
         return None
     return RecordingCost(min(1.0, added_ns / float(step_ns[recorded].mean())), float(step_ns[plain].mean()))

@@ -1,4 +1,4 @@
-"""What lies between epochs that no profile window saw: iterators that are made and given up, and what else breaks the training off."""
+"""What lies between epochs that no profile window saw: iterators that are set up and torn down, and what else breaks the training off."""
 
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.job_steps import JobSteps
@@ -13,7 +13,7 @@ FEWEST_STEPS = 10
 def find_unseen_percent(results: Results) -> tuple[float, float] | None:
     """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
 
-    The first of the two is what making and ending iterators takes, the second what else lies between epochs. A device may work on
+    The first of the two is what setting up and tearing down iterators takes, the second what else lies between epochs. A device may work on
     during either, so no more counts than what all steps take beyond the recorded ones; without one, the first counts as the job timed it.
     """
     job, breakdown = results.job_steps, results.step_breakdown
@@ -26,7 +26,7 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
         seen = breakdown.iterator_end_ns / max(1, plain.total_ns)
         recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / max(1, plain.total_ns)
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
-    ending = find_changes_percent(results, job) / 100.0
+    ending = find_iterator_percent(results, job) / 100.0
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
     most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
     works_on = isinstance(breakdown, Unavailable) or has_device_work(breakdown)
@@ -41,8 +41,8 @@ def find_unseen_percent(results: Results) -> tuple[float, float] | None:
     return unseen if sum(unseen) >= ENDS_PERCENT else None
 
 
-def find_changes_percent(results: Results, job: JobSteps) -> float:
-    """Return what making and ending iterators between epochs takes of all steps, percent."""
+def find_iterator_percent(results: Results, job: JobSteps) -> float:
+    """Return what setting up and tearing down iterators between epochs takes of all steps, percent."""
     known = [each for each in (results.iterator_starts, results.iterator_ends) if not isinstance(each, Unavailable)]
     return 100.0 * sum(each.total_ns for each in known) / job.total_ns
 

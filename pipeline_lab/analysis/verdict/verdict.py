@@ -220,7 +220,7 @@ class Verdict:
         lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
-        break_percent: Share of the step that lies between epochs, beside the making and ending of iterators, and no window saw.
+        break_percent: Share of the step that lies between epochs, beside the setup and teardown of iterators, and no window saw.
     """
 
     verdict_class: VerdictClass

@@ -65,14 +65,14 @@ class Pass:
     steps: Any = None
 
 
+MADE = "_made_for_pipeline_lab"
+"""Attribute of an iterator that says when it was made."""
+
+
 def take_made(iterator: Any) -> Made | None:
     """Return when an iterator was made, once: later passes that it serves are not begun by that."""
     made: Made | None = getattr(iterator, "__dict__", {}).pop(MADE, None)
     return made
-
-
-MADE = "_made_for_pipeline_lab"
-"""Attribute of an iterator that holds it."""
 
 
 def refer_to(iterator: Any) -> Callable[[], Any]:

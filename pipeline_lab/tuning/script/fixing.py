@@ -132,8 +132,8 @@ def may_be_held_up(
 
     Whatever its largest loss is, free input has to save enough of the step, by the model or by what the step took alone, which tells
     more than the model where the input computes on the cores that the step needs. Where the model does not explain the run, for
-    other programs or something else slowed it down, only a computation that is busy by itself speaks against it. Making and ending
-    iterators, where it is the largest loss, hides what the next largest is.
+    other programs or something else slowed it down, only a computation that is busy by itself speaks against it. Iterator
+    setup and teardown, where it is the largest loss, hides what the next largest is.
     """
     if isinstance(calibration, Calibration) and 100.0 - calibration.utilisation_percent >= WORTH_PERCENT:
         return True

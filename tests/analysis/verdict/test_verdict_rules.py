@@ -308,7 +308,7 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     parts = judged_parts_ns(whole)
     assert not isinstance(parts, Unavailable), "the picture shows what the sentence speaks of"
     assert parts[StepPart.ITERATOR_END] == pytest.approx(0.3 * recorded_ns * 5 / 3)
-    assert "and of the changes of iterators between all steps" in name_parts_basis(whole, verdict.step)
+    assert "and of the iterator setup and teardown between all steps" in name_parts_basis(whole, verdict.step)
     capped = judged(divided(device_compute=100), iterator_ends=most, **changes)
     assert capped.lost_percent == pytest.approx(40), "the recorded steps hold none of them"
     seen = judged(divided(device_compute=80, iterator_end=20), iterator_ends=some, **changes)
@@ -413,7 +413,7 @@ def test_a_cause_in_the_windows_keeps_its_own_sentence_beside_smaller_breaks():
     ends = reach_verdict(with_breaks(divided(device_compute=100), breaks=0.40, ends=0.21))
     assert ends.cause == "iterator_end"
     assert ends.lost_percent == pytest.approx(21)
-    assert ends.sentence.startswith("Making and ending tf.data's iterators")
+    assert ends.sentence.startswith("Setting up and tearing down tf.data iterators")
     mixed = reach_verdict(with_breaks(divided(python=40, device_compute=60), breaks=0.10))
     assert mixed.sentence.startswith("Python code between TensorFlow's calls"), "36 % between steps, 10 between epochs"
 
