@@ -7,10 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, union
-from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import strings
 from pipeline_lab.runs.run_events import Event
 
 Kind = TypeVar("Kind", bound=Event)
+
+MOST_CHUNKS = 8
+"""Columns of new texts that are left as they came; then all are copied once, rather than with each window."""
 
 
 class JobEvents:
@@ -62,9 +65,9 @@ class JobEvents:
         known = self._texts.get((kind, field), pa.chunked_array([], pa.string()))
         new = [getattr(event, field) for event in self.of(kind)[len(known) :]]
         if new:
-            chunks = [*known.chunks, tables.strings(new)]
+            chunks = [*known.chunks, strings(new)]
             whole = pa.chunked_array(chunks)
-            known = whole if len(chunks) < tables.MOST_CHUNKS else pa.chunked_array([whole.combine_chunks()])
+            known = whole if len(chunks) < MOST_CHUNKS else pa.chunked_array([whole.combine_chunks()])
             self._texts[kind, field] = known
         return known
 

@@ -1,7 +1,6 @@
 """Small helpers for the Arrow tables inside results: build, read, put on the common axis, merge.
 
-Arrays go in and out as buffers: pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``, …) import pandas
-wherever it is installed, which takes longer than the whole analysis of a run.
+Arrays go in and out as buffers; see :mod:`~pipeline_lab.analysis.declaring.columns`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,22 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals
+from pipeline_lab.analysis.declaring import growing
+from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray, bits_of, make_column, numbers_of
 
 Part = TypeVar("Part")
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 _TIMES = ("start_ns", "end_ns")
-_NUMBERS = {
-    pa.int16(): np.int16,
-    pa.int32(): np.int32,
-    pa.int64(): np.int64,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
-}
 
 
 def build(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
@@ -39,7 +30,7 @@ def build(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
         columns: One array, list or column of a table for each; a single value (or None) stands in every row, and what a masked
             array hides is null.
     """
-    arrays = [_column(field.type, rows, columns[field.name]) for field in schema]
+    arrays = [make_column(field.type, rows, columns[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -49,25 +40,31 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 def ints(table: pa.Table, column: str) -> IntArray:
     """Return a column of whole numbers as int64; nulls read as whatever lies there."""
-    return _numbers(table.column(column)).astype(np.int64, copy=False)
+    return numbers_of(table.column(column)).astype(np.int64, copy=False)
+
+
+def or_zero(table: pa.Table, column: str) -> IntArray:
+    """Return a column of whole numbers as int64, nulls as 0."""
+    values = ints(table, column)
+    return values if not table.column(column).null_count else np.where(valid(table, column), values, 0)
 
 
 def floats(table: pa.Table, column: str) -> FloatArray:
     """Return a column of numbers as float64, nulls as NaN."""
-    values = _numbers(table.column(column)).astype(np.float64)
+    values = numbers_of(table.column(column)).astype(np.float64)
     values[~valid(table, column)] = np.nan
     return values
 
 
 def bools(table: pa.Table, column: str) -> BoolArray:
     """Return a column of truth values; nulls read as whatever lies there."""
-    return np.concatenate([np.empty(0, np.bool_), *(_bits(chunk, 1) for chunk in table.column(column).chunks)])
+    return np.concatenate([np.empty(0, np.bool_), *(bits_of(chunk, 1) for chunk in table.column(column).chunks)])
 
 
 def valid(table: pa.Table, column: str) -> BoolArray:
     """Say which rows of a column are not null."""
     known = [
-        np.ones(len(chunk), np.bool_) if chunk.null_count == 0 else _bits(chunk, 0)
+        np.ones(len(chunk), np.bool_) if chunk.null_count == 0 else bits_of(chunk, 0)
         for chunk in table.column(column).chunks
     ]
     return np.concatenate([np.empty(0, np.bool_), *known])
@@ -105,7 +102,7 @@ def intervals(table: pa.Table) -> IntArray:
 
 
 def take(table: pa.Table, rows: IntArray) -> pa.Table:
-    return table.take(_column(pa.int64(), len(rows), rows))
+    return table.take(make_column(pa.int64(), len(rows), rows))
 
 
 def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
@@ -115,7 +112,7 @@ def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
 
 def _set_column(table: pa.Table, index: int, value: Any) -> pa.Table:
     field = table.schema.field(index)
-    return table.set_column(index, field, _column(field.type, table.num_rows, value))
+    return table.set_column(index, field, make_column(field.type, table.num_rows, value))
 
 
 def concat(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
@@ -134,12 +131,7 @@ def _append(schema: pa.Schema, whole: pa.Table, new: pa.Table) -> pa.Table:
         new.slice(0, 1), "start_ns"
     ):
         return _sorted(schema, [whole, new])
-    longer = pa.concat_tables([whole, new])
-    return longer if longer.column(0).num_chunks < MOST_CHUNKS else longer.combine_chunks()
-
-
-MOST_CHUNKS = 8
-"""Appended tables that are left as they came; then all rows are copied once, rather than with each window."""
+    return growing.append(whole, new)
 
 
 def _sorted(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
@@ -184,64 +176,6 @@ def _place_table(table: pa.Table, window: int, shift_ns: int) -> pa.Table:
     for name in ("window", *_TIMES):
         index = table.schema.get_field_index(name)
         if index >= 0:
-            value = window if name == "window" else _numbers(table.column(index)) + shift_ns
+            value = window if name == "window" else numbers_of(table.column(index)) + shift_ns
             table = _set_column(table, index, value)
     return table
-
-
-def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
-    if value is None:
-        return pa.nulls(rows, kind)
-    if isinstance(value, pa.ChunkedArray):
-        return value.combine_chunks()
-    if kind == pa.string():
-        return _repeated(value, rows) if isinstance(value, str) else strings(value)
-    validity = None
-    if isinstance(value, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(value)
-        validity, value = _pack(~hidden) if hidden.any() else None, value.data
-    if kind == pa.bool_():
-        return pa.Array.from_buffers(kind, rows, [validity, _pack(np.full(rows, value, np.bool_))])
-    content = np.asarray(value, _NUMBERS[kind])
-    content = np.ascontiguousarray(content) if content.ndim else np.full(rows, content)
-    assert len(content) == rows
-    return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(content)])
-
-
-def _repeated(text: str, rows: int) -> pa.Array:
-    encoded = text.encode()
-    offsets = np.arange(rows + 1, dtype=np.int32) * len(encoded)
-    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(encoded * rows)])
-
-
-def strings(values: Sequence[str | None]) -> pa.Array:
-    """Return texts, and nulls, as a column."""
-    encoded = [b"" if value is None else value.encode() for value in values]
-    offsets = np.concatenate(([0], np.cumsum([len(text) for text in encoded]))).astype(np.int32)
-    known = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    validity = None if known.all() else _pack(known)
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
-
-
-def _pack(flags: BoolArray) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))
-
-
-def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
-    kind = _NUMBERS[column.type]
-    parts = [
-        np.frombuffer(chunk.buffers()[1], kind, count=chunk.offset + len(chunk))[chunk.offset :]
-        for chunk in column.chunks
-        if len(chunk)
-    ]
-    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
-
-
-def _bits(chunk: pa.Array, buffer: int) -> BoolArray:
-    """Read one of an array's bit maps: 0 holds which rows are not null, 1 the truth values."""
-    if not len(chunk):
-        return np.empty(0, np.bool_)
-    end = chunk.offset + len(chunk)
-    bits = np.frombuffer(chunk.buffers()[buffer], np.uint8, count=(end + 7) // 8)
-    return np.unpackbits(bits, bitorder="little")[chunk.offset : end].astype(np.bool_)

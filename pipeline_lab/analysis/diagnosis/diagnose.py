@@ -6,7 +6,6 @@ that of the traces that are being read. Of a run that goes on, :class:`RunFold` 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +103,8 @@ class RunFold:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._parts: dict[Path, tuple[TraceParts, ...]] = {}
+        self._parts: list[TraceParts] = []
+        self._captures = 0
         self._unreadable: dict[Path, str] = {}
         self._memory = FoldMemory()
         self._job: JobReader | None = None
@@ -113,7 +113,7 @@ class RunFold:
     @property
     def captures(self) -> int:
         """Trace files that were analyzed."""
-        return len(self._parts)
+        return self._captures
 
     def missing(self, listed: Sequence[str] | None = None) -> list[Path]:
         """Return the trace files that were not analyzed yet, oldest window first.
@@ -137,7 +137,8 @@ class RunFold:
             if isinstance(found, Unavailable):
                 self._unreadable[path] = found.reason
             else:
-                self._parts[path] = found
+                self._parts += found
+                self._captures += 1
         return bool(missing)
 
     def diagnose(self) -> Diagnosis:
@@ -147,7 +148,7 @@ class RunFold:
         if self._job is None:
             self._job = JobReader(self._folder)
         tables = self._job.read()
-        axis = place_on_axis(list(chain.from_iterable(self._parts.values())), tables.origin_epoch_ns, self._memory)
+        axis = place_on_axis(tuple(self._parts), tables.origin_epoch_ns, self._memory)
         source = describe(
             self._folder.path,
             "run",

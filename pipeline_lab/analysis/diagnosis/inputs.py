@@ -1,7 +1,8 @@
 """What a run's diagnosis is made from, known from file names alone: cheap to import and to ask."""
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 
@@ -34,36 +35,52 @@ NEWEST = 8
 
 
 class WindowList:
-    """The trace files of a run in progress; windows that are no longer among the newest are not looked into again."""
+    """The trace files of a run in progress.
+
+    Windows that are no longer among the newest are settled: they are not looked into again, until one that is there no longer, or
+    one without a trace that has got one, makes it look into all of them.
+    """
 
     def __init__(self, folder: RunFolder) -> None:
         self._top = os.fspath(folder.profile)
-        self._inside: dict[str, list[str]] = {}
-        self._versions: dict[str, list[str]] = {}
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._settled: list[str] = []
+        self._settled_files: list[str] = []
+        self._settled_digest = hashlib.sha256()
+        self._empty: list[str] = []
+        self._newest_files: list[str] = []
 
     def look(self, *, everywhere: bool = False) -> list[str]:
         """Return the paths of the trace files, oldest window first; gzipped ones count."""
         windows = _names_in(self._top)
-        changing = windows if everywhere else windows[-NEWEST:]
-        for window in (*changing, *(self._inside.keys() - windows)):
-            self._inside.pop(window, None)
-            self._versions.pop(window, None)
-        for window in windows:
-            if not self._inside.get(window):
-                self._inside[window] = self._traces(window)
-                self._versions.pop(window, None)
-        return list(chain.from_iterable(self._inside[window] for window in windows))
+        if everywhere or windows[: len(self._settled)] != self._settled or any(map(self._traces, self._empty)):
+            self._start_over()
+        changing = {window: self._traces(window) for window in windows[len(self._settled) :]}
+        settling = list(changing)[:-NEWEST]
+        for window in settling:
+            files = changing.pop(window)
+            self._settled_digest.update(_versions(files))
+            self._settled_files += files
+            self._empty += [] if files else [window]
+        self._settled += settling
+        self._newest_files = list(chain.from_iterable(changing.values()))
+        return self._settled_files + self._newest_files
 
-    def versions(self) -> list[str]:
-        """Return :func:`version_of` the files that the last look found; those of windows that it did not look into are known."""
-        for window, files in self._inside.items():
-            if window not in self._versions:
-                self._versions[window] = list(map(version_of, files))
-        return list(chain.from_iterable(self._versions.values()))
+    def digest(self) -> bytes:
+        """Return what changes when a file does that the last look found; of settled windows it is kept."""
+        digest = self._settled_digest.copy()
+        digest.update(_versions(self._newest_files))
+        return digest.digest()
 
     def _traces(self, window: str) -> list[str]:
         names = _names_in(f"{self._top}/{window}")
         return [f"{self._top}/{window}/{name}" for ending in _ENDINGS for name in names if name.endswith(ending)]
+
+
+def _versions(files: Iterable[str]) -> bytes:
+    return os.fsencode("".join(map(version_of, files)))
 
 
 def version_of(file: str) -> str:

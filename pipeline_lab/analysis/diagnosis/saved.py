@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
-from pipeline_lab.analysis.diagnosis.inputs import Progress, WindowList, is_run, opened_files, version_of, window_paths
+from pipeline_lab.analysis.diagnosis.inputs import Progress, WindowList, is_run, opened_files, version_of, window_files
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import cache_folder, files_below
@@ -293,11 +293,11 @@ def fingerprint_inputs(path: Path, windows: WindowList | None = None) -> str:
     """
     path = path.absolute()
     if windows is None:
-        versions = [version_of(os.fspath(file)) for file in _inputs(path)]
-    else:
-        versions = [*windows.versions(), *(version_of(os.fspath(file)) for file in _noted(RunFolder(path)))]
-    content = "".join([f"{ANALYSIS_VERSION}\0{path}", *sorted(versions)])  # as text: of ten thousand, paths take long
-    return hashlib.sha256(os.fsencode(content)).hexdigest()
+        windows = WindowList(RunFolder(path))
+        windows.look()
+    others = _noted(RunFolder(path)) if is_run(path) else _files_of_log(path)
+    content = "".join([f"{ANALYSIS_VERSION}\0{path}", *sorted(version_of(os.fspath(file)) for file in others)])
+    return hashlib.sha256(windows.digest() + os.fsencode(content)).hexdigest()
 
 
 def bundle(diagnosis: "Diagnosis", path: Path, beside: Mapping[str, object]) -> None:
@@ -330,7 +330,7 @@ def digest_contents(path: Path) -> str:
     """Return a digest of names and contents of a diagnosis' inputs; unlike :func:`fingerprint_inputs` it reads them."""
     path = path.absolute()
     digest = hashlib.sha256()
-    for file in sorted(map(Path, _inputs(path))):
+    for file in sorted(_inputs(path)):
         with contextlib.suppress(OSError):
             digest.update(os.fsencode(f"\0{file.relative_to(path)}\0{file.stat().st_size}\0") + file.read_bytes())
     return digest.hexdigest()
@@ -341,9 +341,13 @@ def timeline_name(inputs: str) -> str:
     return _TIMELINE + inputs[:32]
 
 
-def _inputs(path: Path) -> list[str | Path]:
+def _inputs(path: Path) -> list[Path]:
     if is_run(path):
-        return [*window_paths(RunFolder(path)), *_noted(RunFolder(path))]
+        return [*window_files(RunFolder(path)), *_noted(RunFolder(path))]
+    return _files_of_log(path)
+
+
+def _files_of_log(path: Path) -> list[Path]:
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
             return list(files_below(path, TraceReadError))

@@ -91,7 +91,7 @@ def _still_there(before: _Written, table: pa.Table) -> list[_Part]:
             if part.end > table.num_rows or not is_there:
                 break
             kept.append(part)
-    while kept and kept[-1].end - kept[-1].begin <= table.num_rows - kept[-1].end:
+    while kept and kept[-1].end < table.num_rows and kept[-1].end - kept[-1].begin <= table.num_rows - kept[-1].end:
         kept.pop()
     return kept
 
@@ -112,13 +112,15 @@ def _shared_of_column(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
     for chunk, like in zip(one.chunks, other.chunks, strict=False):
         if chunk is not like and _place(chunk) != _place(like):
             break
-        rows += len(chunk)
+        rows += min(len(chunk), len(like))
+        if len(chunk) != len(like):
+            break
     return rows
 
 
 def _place(chunk: pa.Array) -> tuple[int, ...]:
-    """Return where a chunk lies, and which part of that it is."""
-    return (chunk.offset, len(chunk), *(0 if each is None else each.address for each in chunk.buffers()))
+    """Return where a chunk begins."""
+    return (chunk.offset, *(0 if each is None else each.address for each in chunk.buffers()))
 
 
 def _link(parts: list[_Part], before: Path, folder: Path) -> list[_Part]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import BoolArray
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
-from pipeline_lab.analysis.declaring.tables import BoolArray
 from pipeline_lab.analysis.steps.iterator_ends import end_spans
 from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps

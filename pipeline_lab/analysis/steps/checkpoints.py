@@ -60,7 +60,7 @@ def _ready_ns(steps: pa.Table, when_ns: IntArray) -> IntArray:
     The values of the weights have to wait for them: that is the steps' time, not the checkpoint's.
     """
     last = np.searchsorted(tables.ints(steps, "start_ns"), when_ns) - 1
-    ready_ns = np.where(tables.valid(steps, "ready_ns"), tables.ints(steps, "ready_ns"), 0)
+    ready_ns = tables.or_zero(steps, "ready_ns")
     return ready_ns[last]
 
 

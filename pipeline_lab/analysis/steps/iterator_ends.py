@@ -75,16 +75,16 @@ def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int
     What belongs to no step, as the time between two calls of ``fit``, is left out.
     """
     measured = ~tables.bools(steps, "warmup")
-    if not measured.any():
+    if not measured.any() or not len(spans):
         raise TraceIncompleteError(missing)
     request, returned, epoch = (tables.ints(steps, name) for name in ("start_ns", "end_ns", "epoch"))
-    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
     goes_on = (np.diff(epoch) == 0) & tables.valid(steps, "epoch")[1:]
-    breaks_off = measured[:-1] & ~goes_on
-    waited = np.where(tables.valid(steps, "wait_ns"), tables.ints(steps, "wait_ns"), 0)
-    left = np.where(away[1:] > 0, returned[:-1], np.minimum(returned, request + waited)[:-1])
-    breaks = np.stack((left, request[1:]), axis=1)[breaks_off]
-    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away[1:][breaks_off])
+    before = np.flatnonzero(measured[:-1] & ~goes_on)
+    away = tables.or_zero(steps, "away_ns")[before + 1]
+    arrived = request[before] + tables.or_zero(steps, "wait_ns")[before]
+    left = np.where(away > 0, returned[before], np.minimum(returned[before], arrived))
+    breaks = np.stack((left, request[before + 1]), axis=1)
+    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away)
     total_ns = int(np.minimum(length_within(spans, breaks), room).sum())
     inside = length_within(breaks[room > 0], spans)
     begun, ended = int(request[measured][0]), int(returned[-1])

@@ -196,7 +196,7 @@ def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_], checkpoints: I
     """Return the time between the epochs of the measured steps, as :class:`JobSteps` says."""
     epoch, known = tables.ints(steps, "epoch"), tables.valid(steps, "epoch") & measured
     is_last = (np.diff(epoch) != 0) & known[1:] & known[:-1]
-    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    away = tables.or_zero(steps, "away_ns")
     breaks = np.stack((tables.ints(steps, "end_ns")[:-1], tables.ints(steps, "start_ns")[1:]), axis=1)[is_last]
     left = breaks[:, 1] - breaks[:, 0] - away[1:][is_last] - length_within(checkpoints, breaks)
     return int(np.maximum(left, 0).sum())
@@ -258,12 +258,12 @@ def divide_time(steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
         launches_ahead: The call may return before the device is done, so that without ``ready_ns`` nobody knows when it was.
     """
     request, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
-    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    away = tables.or_zero(steps, "away_ns")
     unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
     has_result = tables.valid(steps, "ready_ns")
     ready = np.where(has_result, tables.ints(steps, "ready_ns"), unknown)
     start = np.maximum(request, np.append(request[:1], ready[:-1]))
-    wait = np.where(tables.valid(steps, "wait_ns"), tables.ints(steps, "wait_ns"), 0)
+    wait = tables.or_zero(steps, "wait_ns")
     arrived = np.clip(request + wait, start, np.maximum(start, ready))
     following = np.append(start[1:] - away[1:], ready[-1:])
     is_divided = has_result if launches_ahead else np.ones_like(has_result)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray
 from pipeline_lab.analysis.declaring.declaration import (
     Analysis,
     Document,
@@ -24,7 +25,6 @@ from pipeline_lab.analysis.declaring.declaration import (
     times_to_ms,
     to_ms,
 )
-from pipeline_lab.analysis.declaring.tables import BoolArray, FloatArray
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.iterator_ends import change_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
@@ -184,12 +184,11 @@ def _find(
     if steady.sum() < FEWEST:
         raise TraceIncompleteError(TOO_FEW)
     names = list(parts)
-    values = np.stack([part[steady] for part in parts.values()])
     length, step, start = length[steady], step[steady], start[steady]
     level = local_level(length)
     outlier = is_outlier(length, level)
-    usual = np.median(values[:, ~outlier], axis=1)
-    excess = (values[:, outlier].T - usual).T
+    usual, slow = np.flatnonzero(steady)[~outlier], np.flatnonzero(steady)[outlier]
+    excess = np.stack([part[slow] - np.median(part[usual]) for part in parts.values()])
     largest = np.argmax(excess, axis=0) if outlier.any() else np.empty(0, np.int64)
     table = tables.build(
         OUTLIER_TABLE,

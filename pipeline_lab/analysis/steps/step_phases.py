@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob, to_ms
-from pipeline_lab.analysis.declaring.tables import BoolArray, FloatArray
 from pipeline_lab.analysis.steps.job_steps import divide_time
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile

@@ -153,7 +153,7 @@ def find_recording_cost(results: Results) -> RecordingCost | None:
     if isinstance(job, Unavailable):
         return None
     step_ns = tables.ints(job.table, "step_ns")
-    working_ns = step_ns - np.where(tables.valid(job.table, "wait_ns"), tables.ints(job.table, "wait_ns"), 0)
+    working_ns = step_ns - tables.or_zero(job.table, "wait_ns")
     measured, recorded = ~tables.bools(job.table, "warmup"), tables.bools(job.table, "profiled")
     plain, recorded = measured & ~recorded, measured & recorded
     if min(plain.sum(), recorded.sum()) < FEWEST_STEPS:

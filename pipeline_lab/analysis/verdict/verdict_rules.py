@@ -355,8 +355,8 @@ def find_contradiction(results: Results) -> str:
             return _CONTRADICTION.format(what="the causes of idle time do not add up to it")
     if not isinstance(breakdown, Unavailable):
         lengths = tables.ints(breakdown.table, "end_ns") - tables.ints(breakdown.table, "start_ns")
-        parts = np.stack([tables.ints(breakdown.table, part) for part in PARTS])
-        if (parts < 0).any() or (parts.sum(axis=0) != lengths).any():
+        parts = [tables.ints(breakdown.table, part) for part in PARTS]
+        if any((part < 0).any() for part in parts) or (np.add.reduce(parts) != lengths).any():
             return _CONTRADICTION.format(what="the parts of a step do not add up to it")
     return ""
 

@@ -1,5 +1,6 @@
 """Which files a diagnosis is made from."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,27 @@ def test_of_a_run_in_progress_only_the_newest_windows_are_looked_into_again(
 def test_of_a_run_in_progress_only_the_newest_windows_change(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     listing = WindowList(run)
+
+    def digest(listing: WindowList, *, everywhere: bool = False) -> bytes:
+        listing.look(everywhere=everywhere)
+        return listing.digest()
+
+    digests = []
     for window in range(2 * NEWEST):
         record(run, window, "a.xplane.pb")
-    for _ in range(2):
-        listing.look()
-        assert listing.versions() == list(map(version_of, window_paths(run)))
-    before = listing.versions()
-    for path in map(Path, window_paths(run)):
-        path.write_bytes(b"more")
-    listing.look()
-    assert listing.versions() == [*before[:NEWEST], *map(version_of, window_paths(run)[NEWEST:])]
-    listing.look(everywhere=True)
-    assert listing.versions() == list(map(version_of, window_paths(run)))
-    Path(window_paths(run)[-1]).unlink()
+        digests.append(digest(listing))
+        assert digests[-1] == digest(WindowList(run))
+    assert len(set(digests)) == 2 * NEWEST
+    oldest, newest = Path(window_paths(run)[0]), Path(window_paths(run)[-1])
+    oldest.write_bytes(b"more")
+    assert digest(listing) == digests[-1] != digest(WindowList(run))
+    newest.write_bytes(b"more")
+    assert digest(listing) != digests[-1]
+    assert digest(listing, everywhere=True) == digest(WindowList(run)) == digest(listing)
+    newest.unlink()
+    assert digest(listing) == digest(WindowList(run))
+    shutil.rmtree(oldest.parent)
+    assert digest(listing) == digest(WindowList(run))
     assert version_of(str(run.window("gone"))) == ""
 
 

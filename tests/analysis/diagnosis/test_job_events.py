@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipeline_lab.analysis.declaring.job_events import JobEvents
-from pipeline_lab.analysis.declaring.tables import MOST_CHUNKS
+from pipeline_lab.analysis.declaring.job_events import MOST_CHUNKS, JobEvents
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, WindowEvent
 
 
