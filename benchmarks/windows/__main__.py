@@ -8,7 +8,6 @@ are a day. "New window" is what the process that follows a run does when one mor
 """
 
 import argparse
-import os
 import resource
 import shutil
 import statistics
@@ -38,8 +37,8 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def _cpu_s() -> float:
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 def follow(run: LongRun, fold: RunFold, saved: SavedDiagnosis) -> float:

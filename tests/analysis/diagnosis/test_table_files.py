@@ -37,6 +37,16 @@ def test_what_a_growing_table_adds_is_all_that_is_written(tmp_path: Path) -> Non
         assert written_bytes(tmp_path / str(number)) < 20_000, "100,010 rows take 3 MB"
 
 
+def test_a_table_that_stays_the_same_is_not_written_again(tmp_path: Path) -> None:
+    files = TableFiles()
+    for rows in (0, 3, 5000):
+        for number in range(2):
+            folder = made(tmp_path, f"{rows}-{number}")
+            names = files.write(table_of(list(range(rows))), folder, f"steps-{rows}")
+            assert read_table(folder, names).num_rows == rows
+        assert written_bytes(folder) == 0
+
+
 def test_the_last_rows_may_change_with_what_comes_next(tmp_path: Path) -> None:
     files, values = TableFiles(), list(range(50_000))
     for number in range(10):
