@@ -43,12 +43,21 @@ def has_other_core() -> bool:
     return _cores() > 1 and not threading.current_thread().name.startswith(_THREAD_NAME)
 
 
-def beside(work: Callable[[], Result], other: Callable[[], Other]) -> tuple[Result, Other]:
+WORTH_A_CORE = 200_000
+"""Events of a trace whose analyses run on two cores."""
+
+
+def beside(work: Callable[[], Result], other: Callable[[], Other], events: int = WORTH_A_CORE) -> tuple[Result, Other]:
     """Do two things at once, the second of them on another core; what the first does on all cores gets the free ones.
 
     The first may wait for what the second makes, where :func:`has_other_core`.
+
+    Args:
+        work: To do on this thread.
+        other: To do on another one.
+        events: Number of events that they are about; about few, both are done here.
     """
-    if not has_other_core():
+    if events < WORTH_A_CORE or not has_other_core():
         return work(), other()
     begun = _pool(_cores(), os.getpid()).submit(other)
     done = work()

@@ -59,6 +59,19 @@ def strings(values: Sequence[str | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
+def is_repeated(texts: pa.Array) -> bool:
+    """Say whether one text, and no null, stands in every row, of which there is one."""
+    if not len(texts) or texts.null_count:
+        return False
+    end, text = texts.buffers()[1:]
+    offsets = np.frombuffer(end, np.int32, count=texts.offset + len(texts) + 1)[texts.offset :]
+    lengths = np.diff(offsets)
+    if (lengths != lengths[:1]).any():
+        return False
+    each = np.frombuffer(text or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(len(texts), -1)
+    return bool((each == each[:1]).all())
+
+
 def pack(flags: BoolArray) -> NDArray[np.uint8]:
     """Return truth values as Arrow keeps them, the first one in the lowest bit."""
     return np.packbits(flags, bitorder="little")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals
 from pipeline_lab.analysis.declaring import growing
-from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray, bits_of, make_column, numbers_of
+from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray, bits_of, is_repeated, make_column, numbers_of
 
 Part = TypeVar("Part")
 
@@ -83,6 +83,8 @@ def name_numbers(table: pa.Table, columns: Sequence[str]) -> tuple[list[tuple[st
 
 def _number_texts(texts: pa.Array) -> tuple[list[str], IntArray]:
     """Return the different texts, and which of them stands in each row."""
+    if is_repeated(texts):
+        return texts[:1].to_pylist(), np.zeros(len(texts), np.int64)
     if len(texts) <= FEW_TEXTS:
         places: dict[str, int] = {}
         numbers = [places.setdefault(text, len(places)) for text in texts.to_pylist()]
@@ -102,7 +104,16 @@ def intervals(table: pa.Table) -> IntArray:
 
 
 def take(table: pa.Table, rows: IntArray) -> pa.Table:
+    """Return some rows of a table, in that order."""
+    if len(rows) == table.num_rows and (rows == np.arange(len(rows))).all():
+        return table
+    if len(rows) <= FEW_ROWS:
+        return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in rows.tolist())]).combine_chunks()
     return table.take(make_column(pa.int64(), len(rows), rows))
+
+
+FEW_ROWS = 100
+"""Rows that are taken one by one in less time than it takes to load Arrow's functions, which most logs can do without."""
 
 
 def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:

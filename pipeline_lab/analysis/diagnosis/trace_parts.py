@@ -23,7 +23,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
-from pipeline_lab.trace.parallel import beside, has_other_core
+from pipeline_lab.trace.parallel import WORTH_A_CORE, beside, has_other_core
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import TraceFile
 
@@ -78,8 +78,6 @@ class TraceParts:
 
 _LONG = ("tf_data",)
 """What takes as long as all others together."""
-WORTH_A_CORE = 200_000
-"""Events of a trace whose analyses run on two cores."""
 
 
 def analyze_trace(trace: Trace) -> TraceParts:

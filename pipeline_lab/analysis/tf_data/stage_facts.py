@@ -117,20 +117,27 @@ def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[StageOperation,
 
 
 def describe_stages(
-    threads: Threads, rows: list[IntArray], calls: list[Calls], work: WorkByStage, observed_ns: int
+    threads: Threads, rows: list[IntArray], calls: list[Calls], observed_ns: int
 ) -> tuple[TracedStage, ...]:
-    """Describe every stage of one trace, in the order of the tree.
+    """Describe every stage of one trace, in the order of the tree, but for its work.
 
     Args:
         threads: The trace's events.
         rows: The rows of each stage's calls.
         calls: Those of each stage whose stats are read.
-        work: What each stage did.
         observed_ns: Length of the window.
     """
     return tuple(
+        _describe(number, place, threads, own_rows, own_calls, observed_ns)
+        for number, (place, own_rows, own_calls) in enumerate(zip(threads.places.places, rows, calls, strict=True))
+    )
+
+
+def add_work(stages: Iterable[TracedStage], work: WorkByStage) -> tuple[TracedStage, ...]:
+    """Return the stages with what each did."""
+    return tuple(
         replace(
-            _describe(number, place, threads, own_rows, own_calls, observed_ns),
+            stage,
             self_ns=int(work.self_ns[number]),
             blocked_ns=int(work.blocked_ns[number]),
             function_calls=int(work.function_calls[number]),
@@ -138,7 +145,7 @@ def describe_stages(
             function_latency=work.latency[number],
             operations=work.operations[number],
         )
-        for number, (place, own_rows, own_calls) in enumerate(zip(threads.places.places, rows, calls, strict=True))
+        for number, stage in enumerate(stages)
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from pipeline_lab.analysis.tf_data.iterator_settings import NOT_TOLD, Calls, sam
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
 from pipeline_lab.analysis.tf_data.stage_facts import (
     OperationTypes,
+    WorkByStage,
+    add_work,
     calls_by_stage,
     describe_stages,
     find_types,
@@ -39,6 +42,7 @@ from pipeline_lab.analysis.tf_data.tf_data import (
 )
 from pipeline_lab.analysis.tf_data.threads import NO_ITERATORS, IndexArray, Threads, read_threads
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.trace.parallel import beside
 from pipeline_lab.units import BYTES_PER_MB
 
 _WHAT = {
@@ -244,27 +248,39 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
     Raises:
         TraceIncompleteError: The trace has no tf.data events.
     """
-    threads = read_threads(activity.host)
-    assert activity.host is not None
+    host = activity.host
+    threads = read_threads(host)
+    assert host is not None
     functions = find_functions(threads)
-    links = find_links(threads, functions, activity.waits.moments)
-    types = find_types(threads, activity.host.names)
-    steps = find_steps()
-    spans = None if steps is None else tables.intervals(steps.table)
-    path = follow_waits(threads, functions, links, types, activity.busy, spans)
     start, end = activity.extent
-    rows = calls_by_stage(threads)
-    calls = sample_calls(threads, rows)
-    host = activity.trace.host
-    roots = [calls[number] for number, place in enumerate(threads.places.places) if place.parent is None]
-    return TfData(
-        stages=describe_stages(threads, rows, calls, measure_work(threads, functions, links, types), end - start),
-        critical_path=path if path.wait_ns else NEVER_WAITED,
-        observed_ns=end - start,
-        threadpool_size=_largest(root.last("threadpool_size") for root in roots),
-        cpu_budget=_largest(root.last("cpu_budget") for root in roots),
-        history=read_history(host, calls),
-        pool=measure_pool(host, threads, (start, end)),
+
+    def follow() -> tuple[CriticalPath, WorkByStage]:
+        links = find_links(threads, functions, activity.waits.moments)
+        types = find_types(threads, host.names)
+        steps = find_steps()
+        spans = None if steps is None else tables.intervals(steps.table)
+        path = follow_waits(threads, functions, links, types, activity.busy, spans)
+        return path, measure_work(threads, functions, links, types)
+
+    def describe() -> TfData:
+        rows = calls_by_stage(threads)
+        calls = sample_calls(threads, rows)
+        roots = [calls[number] for number, place in enumerate(threads.places.places) if place.parent is None]
+        return TfData(
+            stages=describe_stages(threads, rows, calls, end - start),
+            critical_path=NEVER_WAITED,
+            observed_ns=end - start,
+            threadpool_size=_largest(root.last("threadpool_size") for root in roots),
+            cpu_budget=_largest(root.last("cpu_budget") for root in roots),
+            history=read_history(activity.trace.host, calls),
+            pool=measure_pool(activity.trace.host, threads, (start, end)),
+        )
+
+    (path, work), described = beside(follow, describe, activity.trace.event_count)
+    return replace(
+        described,
+        stages=add_work(described.stages, work),
+        critical_path=path if path.wait_ns else described.critical_path,
     )
 
 

@@ -44,10 +44,9 @@ def analyze(
     from pipeline_lab.runs.store import find_path
 
     found, spread = find_path(path, store), _spread(workers, ray, store)
-    from pipeline_lab.report.renderers.terminal import render_terminal
-
     if not (as_json or xprof or html):
         from pipeline_lab.report.kept_overview import overview_at
+        from pipeline_lab.report.renderers.terminal import render_terminal
 
         content = overview_at(found, spread=spread, while_reading=reading)
         results().print(render_terminal(content), crop=False)  # keep commands on one line
@@ -62,6 +61,7 @@ def analyze(
         print_json(diagnosis.to_json() | ({"xprof": check.to_json()} if check else {}))
         return
     from pipeline_lab.report.overview import overview, xprof_section
+    from pipeline_lab.report.renderers.terminal import render_terminal
 
     beside = [] if check is None else [xprof_section(check)]
     results().print(render_terminal(overview(diagnosis), *beside), crop=False)

@@ -85,3 +85,15 @@ def test_texts_have_the_same_numbers_however_many_there_are(rows: list[tuple[str
         few = named()
         patch.setattr(tables, "FEW_TEXTS", -1)
         assert named() == few == rows
+
+
+@given(st.lists(st.integers(0, 4), max_size=12))
+def test_rows_are_taken_in_their_order_however_many_they_are(rows: list[int]):
+    table = make([(text, number, number, 0.5, True) for number, text in enumerate(["a", None, "c", "", "e"])])
+    wanted = [table.to_pylist()[row] for row in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        for few in (tables.FEW_ROWS, -1):
+            patch.setattr(tables, "FEW_ROWS", few)
+            taken = tables.take(table, np.array(rows, np.int64))
+            assert taken.to_pylist() == wanted
+            assert tables.take(table, np.arange(5)) is table
