@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 Job = TypeVar("Job")
@@ -59,9 +59,12 @@ def beside(work: Callable[[], Result], other: Callable[[], Other], events: int =
     """
     if events < WORTH_A_CORE or not has_other_core():
         return work(), other()
-    begun = _pool(_cores(), os.getpid()).submit(other)
-    done = work()
-    return done, begun.result()
+    _share_one_heap()
+    # A thread of its own: those of the pool only do jobs, which wait for nobody.
+    with ThreadPoolExecutor(1, thread_name_prefix=_THREAD_NAME) as beside_this:
+        begun = beside_this.submit(other)
+        done = work()
+        return done, begun.result()
 
 
 def _cores() -> int:
@@ -79,10 +82,13 @@ _M_ARENA_MAX = -8
 
 @lru_cache(maxsize=1)
 def _pool(cores: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
-    """Keep the threads: an analysis asks for them a hundred times.
+    """Keep the threads: an analysis asks for them a hundred times."""
+    _share_one_heap()
+    return ThreadPoolExecutor(cores, thread_name_prefix=_THREAD_NAME)
 
-    They share one heap, where glibc has any to choose: what one of them frees, another one takes.
-    """
+
+@cache
+def _share_one_heap() -> None:
+    """Let threads share one heap, where glibc has any to choose: what one of them frees, another one takes."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-    return ThreadPoolExecutor(cores, thread_name_prefix=_THREAD_NAME)

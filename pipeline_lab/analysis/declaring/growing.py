@@ -20,14 +20,25 @@ MOST_TEXT = 2**31 - 1
 
 
 def append(whole: pa.Table, new: pa.Table) -> pa.Table:
-    """Put two tables of one schema under each other; a third one goes behind these rows if it is appended to what is returned."""
+    """Put two tables of one schema under each other; a third one goes behind these rows if it is appended to what is returned.
+
+    Columns of other types, or with too much text, are put under each other as two pieces.
+    """
     kept, growing = _growing.pop(id(whole), (None, None))
-    if growing is None or kept is None or kept() is not whole:
-        growing = _GrowingTable(whole.schema)
-        growing.add(whole)
-    longer = growing.add(new)
+    if whole.schema != new.schema or not _TYPES.issuperset(whole.schema.types):
+        return pa.concat_tables([whole, new])
+    try:
+        if growing is None or kept is None or kept() is not whole:
+            growing = _GrowingTable(whole.schema)
+            growing.add(whole)
+        longer = growing.add(new)
+    except OverflowError:
+        return pa.concat_tables([whole, new])
     _growing[id(longer)] = weakref.ref(longer, partial(_forget, id(longer))), growing
     return longer
+
+
+_TYPES = {*NUMBERS, pa.bool_(), pa.string()}
 
 
 class _GrowingTable:

@@ -104,7 +104,13 @@ def intervals(table: pa.Table) -> IntArray:
 
 
 def take(table: pa.Table, rows: IntArray) -> pa.Table:
-    """Return some rows of a table, in that order."""
+    """Return some rows of a table, in that order.
+
+    Raises:
+        IndexError: There is no such row.
+    """
+    if rows.max(initial=0) >= max(1, table.num_rows):
+        raise IndexError(f"rows must be below {table.num_rows}")
     if len(rows) == table.num_rows and (rows == np.arange(len(rows))).all():
         return table
     if len(rows) <= FEW_ROWS:

@@ -42,7 +42,7 @@ class WindowList:
     """
 
     def __init__(self, folder: RunFolder) -> None:
-        self._top = os.fspath(folder.profile)
+        self._top = os.fspath(folder.profile.absolute())
         self._start_over()
 
     def _start_over(self) -> None:
@@ -54,8 +54,10 @@ class WindowList:
 
     def look(self, *, everywhere: bool = False) -> list[str]:
         """Return the paths of the trace files, oldest window first; gzipped ones count."""
-        windows = _names_in(self._top)
-        if everywhere or windows[: len(self._settled)] != self._settled or any(map(self._traces, self._empty)):
+        windows = sorted(_names_in(self._top), key=len)  # the 10,000th has a digit more
+        settled = len(self._settled)
+        is_longer = windows[:settled] == self._settled and len(windows) >= settled + NEWEST
+        if everywhere or not is_longer or any(map(self._traces, self._empty)):
             self._start_over()
         changing = {window: self._traces(window) for window in windows[len(self._settled) :]}
         settling = list(changing)[:-NEWEST]

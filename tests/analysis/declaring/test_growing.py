@@ -73,9 +73,12 @@ def test_what_is_no_longer_needed_takes_no_memory() -> None:
     assert len(growing._growing) == before
 
 
-def test_more_text_than_a_column_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = pa.table({"host": ["a" * 100]})
+def test_what_no_column_of_one_piece_holds_lies_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, numbered = pa.table({"host": ["a" * 100]}), pa.table({"host": pa.array(["a"]).dictionary_encode()})
     whole = append(text, text)
     monkeypatch.setattr(growing, "MOST_TEXT", 250)
-    with pytest.raises(OverflowError, match="text"):
-        append(whole, text)
+    for one, other in ((whole, text), (numbered, numbered)):
+        longer = append(one, other)
+        assert longer.column("host").to_pylist() == [*one.column("host").to_pylist(), *other.column("host").to_pylist()]
+        assert longer.column("host").num_chunks > 1
+    assert append(append(whole, text), text).num_rows == 4

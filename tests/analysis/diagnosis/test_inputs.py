@@ -7,6 +7,7 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis import inputs
 from pipeline_lab.analysis.diagnosis.inputs import NEWEST, WindowList, version_of, window_paths
+from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 from pipeline_lab.runs.run_folder import RunFolder
 
 
@@ -70,3 +71,37 @@ def test_a_window_without_a_trace_is_looked_into_until_it_has_one(tmp_path: Path
     assert len(listing.look()) == 2 * NEWEST - 1
     record(run, 0, "a.xplane.pb")
     assert len(listing.look()) == 2 * NEWEST
+
+
+def test_windows_of_a_longer_number_come_last(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    listing = WindowList(run)
+    for window in range(9990, 10030):
+        record(run, window, "a.xplane.pb")
+        assert [Path(path).parent.name for path in listing.look()][-1] == f"window-{window:04d}"
+        assert len(listing._settled) == max(0, window - 9990 + 1 - NEWEST)
+
+
+def test_windows_that_are_the_newest_again_are_looked_into_again(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    listing = WindowList(run)
+    for window in range(2 * NEWEST):
+        record(run, window, "a.xplane.pb")
+    listing.look()
+    for window in range(NEWEST + 4, 2 * NEWEST):
+        shutil.rmtree(run.window(f"window-{window:04d}"))
+    listing.look()
+    record(run, NEWEST - 1, "b.xplane.pb")
+    assert listing.look() == window_paths(run)
+
+
+def test_a_run_named_by_a_relative_path_has_the_same_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    record(run, 0, "a.xplane.pb")
+    run.record.touch()
+    monkeypatch.chdir(tmp_path)
+    listing = WindowList(RunFolder(Path("run")))
+    listing.look()
+    assert fingerprint_inputs(Path("run"), listing) == fingerprint_inputs(run.path)
