@@ -29,9 +29,9 @@ types: $(VENV)/.installed-dev
 # Temporary files lie in memory where there is room: tests write many small files anew, which a disk writes at once.
 unit quick: export TMPDIR := $(or $(TMPDIR),$(shell df -BG --output=avail /dev/shm 2>/dev/null | awk 'int($$1) >= 8 {print "/dev/shm"}'))
 
-# One process more than cores: a test of the app or of a job waits a quarter of its time for other processes.
+# Two processes more than cores: a test of the app or of a job waits a third of its time for other processes.
 unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses=4 --dist=loadgroup --durations=10
+	$(BIN)/python -m pytest --numprocesses=$$(($$(getconf _NPROCESSORS_ONLN) + 2)) --maxprocesses=4 --dist=loadgroup --durations=10
 
 # What needs neither TensorFlow nor a browser and takes no time: for every change, within a minute.
 check: $(VENV)/.installed-dev
