@@ -7,7 +7,6 @@ Which loop trains: Keras' ``fit``, or the one in whose steps gradients are taken
 validation. Without any, such as a script that only predicts, the first loop that goes on for long stands for the training.
 """
 
-import statistics
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.capture.script.graph_waits import IntArray, fit_waits
+from pipeline_lab.capture.script.finished_steps import GIVE_UP_NS, FinishedSteps, ReadGaps, TimedStep
+from pipeline_lab.capture.script.graph_waits import IntArray
+from pipeline_lab.capture.script.predict_calls import PredictLog
 from pipeline_lab.capture.script.step_notes import (
     Called,
     Ended,
     Evaluated,
     Fed,
-    Gaps,
     GivenUp,
     Note,
     OfPass,
@@ -59,44 +59,12 @@ MOST_HELD = 100_000
 """Notes of a loop that is not known to train; later ones are dropped."""
 MOST_WAITING = 1_000_000
 """Notes that nobody has read yet."""
-LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
-"""tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
-GIVE_UP_NS = 3 * NS_PER_S
 NO_STEPS = (
     "No steps were timed: no loop in Python, Keras' fit or tf.function took a batch from a dataset. What else takes batches "
     "shows only in profile windows."
 )
 PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 """Between reports of progress; a long job reports less often, every 1/200 of its time so far."""
-
-ReadGaps = Callable[[Any], Gaps | None]
-"""Reads them; None where this iterator has none."""
-
-
-@dataclass(slots=True)
-class _Step:
-    """A step, or the steps of one call; times in ns of ``perf_counter``."""
-
-    of: Pass
-    start_ns: int
-    epoch: int
-    wait_ns: int | None = None
-    end_ns: int | None = None
-    steps: int = 1
-    """0 until the call is over that found out."""
-    examples: int | None = None
-    away_ns: int = 0
-    next_ns: int | None = None
-    last_element: int = 0
-    knows_no_wait: bool = False
-    """It traced its function first, which tf.data can't tell from waiting; or it takes no batch of tf.data's."""
-    builds_graph: bool = False
-    """It is seen to be the first call of its function: a warm-up, whenever it comes."""
-
-    @property
-    def length_ns(self) -> int:
-        """From the request to the end, 0 before that is known."""
-        return 0 if self.end_ns is None else self.end_ns - self.start_ns
 
 
 @dataclass
@@ -108,23 +76,6 @@ class _Side:
     first_ns: int = 0
     batches: int = 0
     held: list[OfPass] = field(default_factory=list)
-
-
-@dataclass
-class _Predicts:
-    """Calls of ``predict`` from one place, between steps; the first one, which traces, is left out.
-
-    Attributes:
-        count, total_ns: Calls, and what they took.
-        held, held_ns: The same of those that no step has followed yet.
-        is_traced: There was a first one.
-    """
-
-    count: int = 0
-    total_ns: int = 0
-    held: int = 0
-    held_ns: int = 0
-    is_traced: bool = False
 
 
 class StepLog:
@@ -157,8 +108,7 @@ class StepLog:
         self._recent_ns: float | None = None
         self._is_adopted = False
         self._sides: dict[Pass, _Side] = {}
-        self._predicts: dict[str, _Predicts] = {}
-        self._holds_predicts = False
+        self._predicts = PredictLog()
         self._own_steps: Counter[str] = Counter()
         self._restart()
 
@@ -167,13 +117,12 @@ class StepLog:
         if self._table is not None:
             self._table.close()
             self._table = None
-        self._open: _Step | None = None
-        self._ready: deque[_Step] = deque()
+        self._open: TimedStep | None = None
+        self._ready = FinishedSteps(self._read_gaps)
         self._passes: dict[Hashable, tuple[Pass, int]] = {}
         self._longest_pass = self._in_pass = 0
         self._taken: dict[Any, int] = {}
         self._fed_ns, self._is_fed = 0, False
-        self._compute_ns: deque[float] = deque(maxlen=100)
         self._step = self._passes_evaluated = self._away_ns = 0
         self._begun_ns = self._warm_ns = self._reported_ns = self._ended_ns = 0
 
@@ -202,7 +151,7 @@ class StepLog:
             else:
                 self._read(note)
         self._adopt_if_due(now_ns)
-        self._resolve_waits(now_ns)
+        self._ready.resolve(now_ns)
         self._write_ready(now_ns)
         if self._step and now_ns - self._reported_ns >= max(PROGRESS_NS, (now_ns - self._begun_ns) // PROGRESS_SHARE):
             self._report(now_ns)
@@ -216,14 +165,13 @@ class StepLog:
         self._settle_sides()
         if self._open is not None and self._open.end_ns is not None:
             self._finish_open(None)
-        self._resolve_waits(now_ns + GIVE_UP_NS)
+        self._ready.resolve(now_ns + GIVE_UP_NS)
         self._write_ready(now_ns + GIVE_UP_NS)
         self._report(now_ns)
         own = max(self._own_steps, key=self._own_steps.__getitem__, default="")
         if own and 2 * self._own_steps[own] > self._step:
             self._log.write(OwnBatchesEvent(own))
-        most = max(self._predicts.items(), key=lambda found: found[1].total_ns, default=None)
-        if most is not None and most[1].count:
+        if most := self._predicts.longest:
             call, found = most
             self._log.write(PredictEvent(call, found.count, found.total_ns, self._ended_ns - self._begun_ns))
         if self._table is None:
@@ -247,7 +195,7 @@ class StepLog:
                 self._log.write(IteratorEndEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
             return
         if isinstance(note, Predicted):
-            self._hold_predict(note)
+            self._predicts.hold(note, is_training=bool(self._begun_ns))
             return
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
@@ -310,7 +258,7 @@ class StepLog:
             self._is_fed = False  # what comes next may read a dataset
             return
         if isinstance(note, Seen):
-            self._assign(note.of, note.gaps)
+            self._ready.assign(note.of, note.gaps)
             return
         begun_ns = min((side.begun_ns for side in self._sides.values()), default=note.asked_ns)
         beside = self._settle_sides()
@@ -323,7 +271,7 @@ class StepLog:
         self._finish_open(asked_ns, min(left_ns, default=None))
         if last.fit != note.of.fit:  # what the script does between two calls of `fit` belongs to no step
             self._away_ns = asked_ns - self._ended_ns
-        step = _Step(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)
+        step = TimedStep(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)
         self._away_ns = 0
         if isinstance(note, Took):
             self._own_steps.update([note.of.call] if note.of.call else [])
@@ -337,24 +285,9 @@ class StepLog:
             if self._is_fed and note.ended_ns is not None:
                 step.wait_ns, self._fed_ns = min(self._fed_ns, note.ended_ns - note.asked_ns), 0
             self._taken.setdefault(note.of.iterator, 0)
-        self._count_predicts()
+        self._predicts.count()
         self._open = step
         self._begun_ns = self._begun_ns or asked_ns
-
-    def _hold_predict(self, note: Predicted) -> None:
-        found = self._predicts.setdefault(note.call, _Predicts())
-        if found.is_traced and self._begun_ns:
-            found.held += 1
-            found.held_ns += note.ended_ns - note.asked_ns
-            self._holds_predicts = True
-        found.is_traced = True
-
-    def _count_predicts(self) -> None:
-        """Count the calls of ``predict`` since the first step, now that another one follows them."""
-        for found in self._predicts.values() if self._holds_predicts else ():
-            found.count, found.total_ns = found.count + found.held, found.total_ns + found.held_ns
-            found.held = found.held_ns = 0
-        self._holds_predicts = False
 
     def _only_continues(self, note: Took) -> bool:
         """Say whether a batch is the next one of the pass that trains, with nothing beside it to be told apart."""
@@ -363,21 +296,21 @@ class StepLog:
         return (
             is_next
             and self._step >= WARMUP_STEPS
-            and not (self._sides or self._ready or self._away_ns or self._holds_predicts)
+            and not (self._sides or self._ready or self._away_ns or self._predicts.is_waiting)
         )
 
     def _is_next_call(self, note: Called) -> bool:
         """Say the same of a call."""
         step = self._open
         is_next = step is not None and step.of is note.of and step.steps > 0 and note.steps is not None
-        return is_next and not (self._sides or self._away_ns or self._is_fed or self._holds_predicts)
+        return is_next and not (self._sides or self._away_ns or self._is_fed or self._predicts.is_waiting)
 
     def _read_call(self, note: Called) -> None:
         """Read a call in a fraction of the time that any other note takes."""
         before = self._open
         assert before is not None
         self._finish_open(note.asked_ns)
-        step = self._open = _Step(note.of, note.asked_ns, before.epoch)
+        step = self._open = TimedStep(note.of, note.asked_ns, before.epoch)
         step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
         step.knows_no_wait = note.of.iterator is None
 
@@ -409,7 +342,7 @@ class StepLog:
         self._in_pass += count
         self._longest_pass = max(self._longest_pass, self._in_pass)
         self._recent_ns = float(asked_ns[-1] - asked_ns[-2])
-        self._open = _Step(note.of, asked[-1], before.epoch, wait_ns=wait_ns[-1], examples=examples[-1])
+        self._open = TimedStep(note.of, asked[-1], before.epoch, wait_ns=wait_ns[-1], examples=examples[-1])
 
     def _epoch_of(self, of: Pass) -> int:
         """Return the number of the pass among those of its loop; of a new one, its iterator's making is reported."""
@@ -474,61 +407,11 @@ class StepLog:
         self._longest_pass = max(self._longest_pass, self._in_pass)
         self._ready.append(step)
 
-    # waits inside graphs
-
-    def _resolve_waits(self, now_ns: int) -> None:
-        """Find the waits of steps in graphs: from request to request, less the time that tf.data saw between two."""
-        unknown = self._unknown
-        if not unknown:
-            return
-        if len(unknown) < LOOK_AFTER_STEPS and now_ns - unknown[0].start_ns < LOOK_AFTER_NS:
-            return
-        newest = unknown[-1].of
-        iterator = None if newest.iterator is None else newest.iterator()
-        gaps = None if iterator is None else self._read_gaps(iterator)
-        forgotten = 0
-        if gaps is not None:
-            self._assign(newest, gaps)
-            forgotten = gaps.elements - len(gaps.between_ns)
-        for step in unknown:
-            is_late = step.last_element < forgotten or now_ns - step.start_ns > GIVE_UP_NS
-            if step.wait_ns is None and (is_late or step.of.iterator != newest.iterator):
-                self._guess_wait(step)
-
-    @property
-    def _unknown(self) -> list[_Step]:
-        return [step for step in self._ready if step.wait_ns is None and not step.knows_no_wait]
-
-    def _assign(self, of: Pass, gaps: Gaps) -> None:
-        """Assign what tf.data saw."""
-        steps = [step for step in self._unknown if step.next_ns is not None and step.of.iterator == of.iterator]
-        if not steps:
-            return
-        known_times = [
-            (step.start_ns, step.next_ns or 0, (step.end_ns or 0) - step.start_ns, step.steps, step.last_element)
-            for step in steps
-        ]
-        chosen = fit_waits(np.array(known_times, np.int64).T, gaps)
-        for place, wait_ns in zip(chosen.places.tolist(), chosen.wait_ns.tolist(), strict=True):
-            step = steps[place]
-            step.wait_ns = min(max(0, wait_ns), step.length_ns)
-            self._compute_ns.append((step.length_ns - step.wait_ns) / step.steps)
-
-    def _guess_wait(self, step: _Step) -> None:
-        """Take what exceeds the usual computation of the steps around for a wait, where tf.data was not asked in time."""
-        if self._compute_ns:
-            usual_ns = statistics.median(self._compute_ns) * step.steps
-            step.wait_ns = max(0, round(step.length_ns - usual_ns))
-
     # rows
 
     def _write_ready(self, now_ns: int) -> None:
         rows: list[tuple[Any, ...]] = []
-        while self._ready:
-            step = self._ready[0]
-            if step.wait_ns is None and not step.knows_no_wait and now_ns - step.start_ns <= GIVE_UP_NS:
-                break
-            self._ready.popleft()
+        for step in self._ready.take(now_ns):
             self._append_rows(step, rows)
         if not rows:
             return
@@ -546,7 +429,7 @@ class StepLog:
             examples=examples,
         )
 
-    def _append_rows(self, step: _Step, rows: list[tuple[Any, ...]]) -> None:
+    def _append_rows(self, step: TimedStep, rows: list[tuple[Any, ...]]) -> None:
         """Add a row per step; the steps of one call share its time."""
         length_ns = step.length_ns // step.steps
         wait_ns = None if step.wait_ns is None else step.wait_ns // step.steps

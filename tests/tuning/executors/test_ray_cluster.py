@@ -30,7 +30,12 @@ def test_a_cluster_finds_the_winner_that_one_machine_finds_though_a_node_is_kill
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_worker_register_timeout_seconds", str(PATIENCE_S))
     command = [sys.executable, "-m", "tests.support.ray_sweep", str(lab.store.root)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory(
+        prefix="ray-", ignore_cleanup_errors=True
+    ) as scratch:  # a killed node tidies nothing up
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": scratch}
+        )
     assert ended.returncode == 0, ended.stderr[-2000:]
     found = json.loads(ended.stdout.splitlines()[-1])
     assert found["machines"] == 2
