@@ -13,6 +13,7 @@ import numpy as np
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
     BREAKS_WHY,
+    FIRST_BATCHES,
     LESS_BETWEEN_EPOCHS,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
@@ -29,6 +30,7 @@ from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.interruptions import sum_percent
+from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
@@ -169,7 +171,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     if diagnosis.verdict.suggestions:
         return diagnosis
     found = _with_one_iterator_once(_suggestions(diagnosis))
-    for add in (_with_iterator_ends, _with_breaks, _with_predicts, _without_repeats):
+    for add in (_with_iterator_ends, _with_breaks, _with_predicts, _without_repeats, _of_first_batches):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
@@ -337,6 +339,15 @@ def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tup
     job = diagnosis.job_steps
     waits = not isinstance(job, Unavailable) and (job.wait_percent or 0.0) >= MODERATE_PERCENT
     return rest or ((_about_python(read[0]),) if waits else ())
+
+
+def _of_first_batches(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Say what to do where each step has an iterator of its own; other batches come then, so it is nobody's to do but the author's."""
+    results, known = judged(diagnosis), _known_one_iterator(found)
+    if known is None or not serve_one_step(results.iterator_starts, diagnosis.job_steps):
+        return found
+    one = Suggestion(FIRST_BATCHES.change, FIRST_BATCHES.why, known.predicted_gain_percent, place=known.place)
+    return tuple(one if each is known else each for each in found)
 
 
 def _about_python(part: PythonPart) -> Suggestion:

@@ -55,6 +55,12 @@ ENDS_WHY = (
     "minute after long epochs."
 )
 """Speaks for one iterator for all epochs."""
+FIRST_BATCHES = Recommendation(
+    "Create the iterator once, before the loop (batches = iter(dataset.repeat())), and call next(batches) in each step.",
+    "Nearly every step creates an iterator of its own, as next(iter(dataset)) does. Where the dataset holds more than one batch, the "
+    "training sees first batches only: without a shuffle the same one in each step.",
+)
+"""Where an iterator serves a single step."""
 
 
 class GapCause(StrEnum):

@@ -169,6 +169,17 @@ def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back(
     assert iterator_ends(found) is not None
 
 
+def test_iterators_of_a_single_step_are_said_to_give_first_batches_only():
+    found = judged(input_wait=60, device_compute=40)
+    count = found.job_steps.count
+    for starts, is_of_first in ((count - 1, True), (count // 2, False)):
+        made = replace(found, iterator_starts=IteratorStarts(starts, 300, 100, 1000))
+        first = advise(made).verdict.suggestions[0]
+        assert first.change.startswith("Create the iterator once, before the loop") == is_of_first
+        assert first.predicted_gain_percent >= 30.0
+        assert ("the same one in each step" in iterator_ends(made).sentence) == is_of_first
+
+
 def test_what_lies_between_epochs_is_advised_against_with_its_own_gain():
     found = judged(device_compute=100)
     recorded_ns = float(found.steps.training_step_ns.mean())

@@ -11,6 +11,7 @@ from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, ScriptPredicti
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.iterator_ends import IteratorStarts
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
@@ -187,11 +188,21 @@ def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_ver
     verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH)
     monkeypatch.setattr(fixing, "saved_by_one_iterator", lambda _: percent)
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One.")
-    diagnosis = SimpleNamespace(verdict=verdict, calibration=Unavailable("Not timed."))
-    found, left = fixing.worth_a_look([CACHE, one], diagnosis, script(stages=stages(0.01), ceiling_ms=20.0))  # type: ignore[arg-type]
+    not_timed = Unavailable("Not timed.")
+    diagnosis = SimpleNamespace(
+        verdict=verdict, calibration=not_timed, iterator_starts=not_timed, job_steps=SimpleNamespace(count=100)
+    )
+
+    def look(length: int | None) -> tuple[list[Change], list[LeftAlone]]:
+        return fixing.worth_a_look([CACHE, one], diagnosis, script(stages=stages(0.01), ceiling_ms=20.0), length)  # type: ignore[arg-type]
+
+    found, left = look(None)
     assert found == ([one] if is_tried else [])
     assert LeftAlone(CACHE, fixing.NOT_HELD_UP) in left
     assert (LeftAlone(one, fixing.LITTLE_BETWEEN) in left) != is_tried
+    diagnosis.iterator_starts = IteratorStarts(97, 10**9, 10**7, 10**10)  # a step each, as `next(iter(dataset))` makes
+    assert LeftAlone(one, fixing.OTHER_BATCHES) in look(50)[1]
+    assert LeftAlone(one, fixing.OTHER_BATCHES) not in look(1)[1], "an epoch of one batch"
 
 
 def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None:

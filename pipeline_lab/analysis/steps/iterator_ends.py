@@ -17,7 +17,8 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.interruptions import Interruptions
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import EvaluationEvent, Event, IteratorEndEvent, IteratorStartEvent
 
 NO_END = (
@@ -91,6 +92,17 @@ def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int
     if not total_ns or ended <= begun:
         raise TraceIncompleteError(missing)
     return int((inside > 0).sum()), total_ns, int(min(inside.max(), total_ns)), ended - begun
+
+
+def serve_one_step(starts: IteratorStarts | Unavailable, job: JobSteps | Unavailable) -> bool:
+    """Say whether nearly every step creates an iterator of its own, of which it takes the first batch."""
+    if isinstance(starts, Unavailable) or isinstance(job, Unavailable):
+        return False
+    return starts.count > NEARLY_ALL * job.count
+
+
+NEARLY_ALL = 0.9
+"""Share of the steps that creates an iterator; with epochs of two batches each it is a half."""
 
 
 def _measure_starts(job: JobView) -> IteratorStarts:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.causes import FIRST_BATCHES, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.interruptions import sum_percent
+from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.step_breakdown import count_training_steps
 from pipeline_lab.analysis.verdict.recording_effects import (
     PROFILER_SLOWDOWN_PERCENT,
@@ -142,11 +143,15 @@ def iterator_ends(results: Results) -> Finding | None:
                 Evidence("each", format_duration(found.total_ns / found.count)),
                 Evidence("longest", format_duration(found.longest_ns)),
             ]
+    what = (
+        f"{FIRST_BATCHES.why} {FIRST_BATCHES.change}"
+        if serve_one_step(made, job)
+        else "Each one builds the pipeline anew, and at its end it may sleep until its autotuning is due again, for up to a minute after "
+        "long epochs. Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop."
+    )
     return Finding(
         "iterator-ends",
-        f"{format_percent(percent)} of the training passed in setting up and tearing down iterators: each one builds the pipeline anew, and at "
-        "its end it may sleep until its autotuning is due again, for up to a minute after long epochs. Let one iterator serve all "
-        "epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
+        f"{format_percent(percent)} of the training passed in setting up and tearing down iterators. {what}",
         tuple(evidence),
     )
 

@@ -16,6 +16,7 @@ from pipeline_lab.advice.script.script_run import ScriptRun, saved_by_one_iterat
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
@@ -43,6 +44,9 @@ OWN_BATCHES = "The script makes its batches itself, between the calls of {call};
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
+OTHER_BATCHES = (
+    "Each step takes the first batch of a new pass; from one iterator for all steps it would get other batches."
+)
 LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
@@ -172,7 +176,7 @@ def _find(
     texts = current_texts(recipe, kept_files(folder))
     found, left = choose(recipe, use, wishes)
     if not wishes.changes:
-        found, unfit = worth_a_look(found, diagnosis, run)
+        found, unfit = worth_a_look(found, diagnosis, run, use.length)
         left += unfit
         if not found and any(each.reason == NOT_HELD_UP for each in unfit):
             return Fix(
@@ -207,22 +211,36 @@ def _find(
 
 
 def worth_a_look(
-    found: Sequence[Change], diagnosis: Diagnosis | Unavailable, run: ScriptRun | Unavailable
+    found: Sequence[Change], diagnosis: Diagnosis | Unavailable, run: ScriptRun | Unavailable, length: int | None
 ) -> tuple[list[Change], list[LeftAlone]]:
-    """Return which changes may help a script, by where its time goes, and what is left alone for it."""
+    """Return which changes may help a script, by where its time goes, and what is left alone for it.
+
+    Args:
+        found: The changes.
+        diagnosis: Of the script.
+        run: What the model knows of it.
+        length: Elements of the dataset that is trained on; None where they have no end, or their number is not known.
+    """
     if isinstance(diagnosis, Unavailable):
-        loses_between, is_held_up = False, may_be_held_up(None, run)
+        is_held_up = may_be_held_up(None, run)
     else:
-        loses_between = saved_by_one_iterator(diagnosis) >= WORTH_PERCENT
         is_held_up = may_be_held_up(diagnosis.verdict, run, diagnosis.calibration)
 
     def speaks_against(change: Change) -> str:
         if change.joins_epochs:
-            return "" if loses_between else LITTLE_BETWEEN
+            return _against_one_iterator(diagnosis, length)
         return "" if is_held_up or promises(change, run) else NOT_HELD_UP
 
     left = [LeftAlone(each, reason) for each in found if (reason := speaks_against(each))]
     return [each for each in found if not speaks_against(each)], left
+
+
+def _against_one_iterator(diagnosis: Diagnosis | Unavailable, length: int | None) -> str:
+    if isinstance(diagnosis, Unavailable):
+        return LITTLE_BETWEEN
+    if length != 1 and serve_one_step(diagnosis.iterator_starts, diagnosis.job_steps):
+        return OTHER_BATCHES
+    return "" if saved_by_one_iterator(diagnosis) >= WORTH_PERCENT else LITTLE_BETWEEN
 
 
 def _predict(
