@@ -13,6 +13,7 @@ import numpy as np
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
     BREAKS_WHY,
+    FEWER_EVALUATIONS,
     FIRST_BATCHES,
     LESS_BETWEEN_EPOCHS,
     PYTHON_CHANGES,
@@ -34,7 +35,7 @@ from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, evaluation_percent
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
@@ -171,7 +172,14 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
     if diagnosis.verdict.suggestions:
         return diagnosis
     found = _with_one_iterator_once(_suggestions(diagnosis))
-    for add in (_with_iterator_ends, _with_breaks, _with_predicts, _without_repeats, _of_first_batches):
+    for add in (
+        _with_iterator_ends,
+        _with_breaks,
+        _with_predicts,
+        _without_repeats,
+        _of_first_batches,
+        _with_evaluations,
+    ):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
     if first is None:
@@ -285,6 +293,13 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
     if calls is None or not calls.matter:
         return found
     return _add(found, Suggestion(calls.change, WITHOUT_PREDICT.why, round(calls.percent, 1)))
+
+
+def _with_evaluations(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add what to do about evaluations, after what shortens the steps: that the verdict is about."""
+    if evaluation_percent(judged(diagnosis)) is None:
+        return found
+    return (*found[:1], Suggestion(FEWER_EVALUATIONS.change, FEWER_EVALUATIONS.why), *found[1:])
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -37,6 +37,11 @@ WITHOUT_PREDICT = Recommendation(
     "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one.",
 )
 """Of a loop that calls Keras' ``predict`` again and again with a batch at a time."""
+FEWER_EVALUATIONS = Recommendation(
+    "Evaluate less often, or on fewer batches (in fit: validation_freq, validation_steps).",
+    "The training stands still during an evaluation. Shorter steps do not make it any shorter.",
+)
+"""Of a job that evaluates for much of its time."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
     "The device has nothing to do meanwhile.",
@@ -171,7 +176,11 @@ class GapCause(StrEnum):
         "a checkpoint is written or read",
         ("#45200a", "#a4612a"),
         "Writing checkpoints leaves {device} idle for {lost} of each {step} step ({share}).",
-        Recommendation("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
+        Recommendation(
+            "Write checkpoints less often (in Keras' ModelCheckpoint: save_freq), or asynchronously.",
+            "Training stops while they are written.",
+            gains_all=True,
+        ),
     )
     ITERATOR_END = (
         "iterator_end",

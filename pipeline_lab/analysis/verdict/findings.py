@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import FIRST_BATCHES, StepPart
+from pipeline_lab.analysis.causes import FEWER_EVALUATIONS, FIRST_BATCHES, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
@@ -16,9 +16,9 @@ from pipeline_lab.analysis.verdict.recording_effects import (
     PROFILER_SLOWDOWN_PERCENT,
     cut_off_steps,
     device_plane_missing,
+    leaves_recording_out,
     profiler_errors,
     profiler_warnings,
-    without_recording,
 )
 from pipeline_lab.analysis.verdict.sampling_findings import (
     duplicates,
@@ -38,7 +38,8 @@ OUTLIERS_PERCENT = 2.0
 RETRACING_PERCENT = 5.0
 CHECKPOINT_PERCENT = 5.0
 FEWER_CHECKPOINTS = (
-    "write them less often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True))."
+    "write them less often (in Keras' ModelCheckpoint: save_freq), or beside the training (of tf.train.Checkpoint: "
+    "CheckpointOptions(experimental_enable_async_checkpoint=True))."
 )
 PYTHON_PERCENT = 10.0
 """Of the recorded steps, from which on the Python is named that the device waits for: half of what gives a run its name."""
@@ -169,6 +170,36 @@ def small_predicts(results: Results) -> Finding | None:
         (
             Evidence("calls", format_count(found.count)),
             Evidence("each", format_duration(found.total_ns / found.count)),
+        ),
+    )
+
+
+EVALUATION_PERCENT = 20.0
+"""Share of the time, steps and evaluations, from which evaluations are worth a word."""
+
+
+def evaluation_percent(results: Results) -> float | None:
+    """Return the share of the time that passed in evaluations, which are no part of the steps; None where it is small, or not known."""
+    found, job = results.evaluation, results.job_steps
+    if isinstance(found, Unavailable) or isinstance(job, Unavailable):
+        return None
+    percent = 100.0 * found.total_ns / max(1, found.total_ns + job.total_ns)
+    return percent if percent >= EVALUATION_PERCENT else None
+
+
+def evaluations(results: Results) -> Finding | None:
+    """Evaluations that take much of the job's time."""
+    percent, found = evaluation_percent(results), results.evaluation
+    if percent is None or isinstance(found, Unavailable):
+        return None
+    first_ns = int(tables.ints(found.passes, "first_batch_ns").sum())
+    return Finding(
+        "evaluations",
+        f"{format_percent(percent)} of the time passed in evaluations, which are no part of the steps. {FEWER_EVALUATIONS.change}",
+        (
+            Evidence("evaluations", format_count(found.count)),
+            Evidence("each", format_duration(found.total_ns / found.count)),
+            Evidence("of it until the first batch", format_duration(first_ns / found.count)),
         ),
     )
 
@@ -430,7 +461,7 @@ def _profiler_overhead(results: Results) -> Finding | None:
     return Finding(
         "profiler-overhead",
         f"Steps take {format_percent(percent)} longer while they are recorded, so the charts of the windows show "
-        f"somewhat more time than the job normally needs{_LEFT_OUT if _is_left_out(results) else ''}.",
+        f"somewhat more time than the job normally needs{_LEFT_OUT if leaves_recording_out(results) else ''}.",
         (
             Evidence("recorded step", format_duration(cost.profiled_step_ns)),
             Evidence("plain step", format_duration(cost.plain_step_ns)),
@@ -439,14 +470,6 @@ def _profiler_overhead(results: Results) -> Finding | None:
 
 
 _LEFT_OUT = "; the verdict leaves that out"
-
-
-def _is_left_out(results: Results) -> bool:
-    """Say whether the verdict subtracts the cost of recording."""
-    breakdown = results.step_breakdown
-    return (
-        not isinstance(breakdown, Unavailable) and without_recording(results, breakdown).total_ns < breakdown.total_ns
-    )
 
 
 def _busy_machine(results: Results) -> Finding | None:
@@ -503,6 +526,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     epoch_boundaries,
     iterator_ends,
     small_predicts,
+    evaluations,
     checkpoint_stall,
     stragglers,
     collectives,

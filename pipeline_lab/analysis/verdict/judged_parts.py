@@ -4,7 +4,7 @@ from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
-from pipeline_lab.analysis.verdict.recording_effects import without_recording
+from pipeline_lab.analysis.verdict.recording_effects import like_all_steps, name_left_out
 from pipeline_lab.analysis.verdict.unseen_breaks import find_unseen_percent
 from pipeline_lab.analysis.verdict.verdict import JudgedStep
 from pipeline_lab.errors import Unavailable
@@ -32,10 +32,10 @@ def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
     if isinstance(breakdown, Unavailable):
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return _with_unseen_breaks(mean_parts_ns(without_recording(results, breakdown), steps), results)
+        return _with_unseen_breaks(mean_parts_ns(like_all_steps(results, breakdown), steps), results)
     count, parts_ns = (
         hosts.common_steps * (steps.steps_per_marker or 1.0),
-        without_recording(results, breakdown).parts_ns,
+        like_all_steps(results, breakdown).parts_ns,
     )
     return {part: length / count for part in StepPart if (length := parts_ns[part.column])}
 
@@ -55,8 +55,15 @@ def _unseen_ns(results: Results) -> dict[StepPart, float] | None:
     job, unseen = results.job_steps, find_unseen_percent(results)
     if isinstance(job, Unavailable) or unseen is None:
         return None
-    ending, breaking = (percent / 100.0 * job.mean_ns for percent in unseen)
-    return {StepPart.ITERATOR_END: ending, StepPart.PYTHON: breaking}
+    return {part: unseen[part.cause] / 100.0 * job.mean_ns for part in StepPart if part.cause in unseen}
+
+
+_UNSEEN = {
+    StepPart.ITERATOR_END: "iterator setup and teardown between all steps",
+    StepPart.CHECKPOINT: "checkpoints between all steps",
+    StepPart.PYTHON: "time between all epochs",
+}
+"""What of all steps is added to the recorded ones, by the largest part of it."""
 
 
 def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
@@ -64,8 +71,8 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
         return ""
-    left_out = without_recording(results, breakdown).total_ns < breakdown.total_ns
-    without = " (without what recording adds)" if left_out else ""
+    left_out = name_left_out(results, breakdown)
+    without = f" (without {left_out})" if left_out else ""
     if breakdown is not results.step_breakdown and not isinstance(hosts, Unavailable):
         said = f"Mean of {format_count(hosts.common_steps)} recorded steps{without}, each of the host that came last"
     else:
@@ -74,8 +81,7 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
         said += without
         unseen = _unseen_ns(results) or {}
         if any(unseen.values()):
-            is_ends = unseen[StepPart.ITERATOR_END] >= unseen[StepPart.PYTHON]
-            said += f" and of the {'iterator setup and teardown between all steps' if is_ends else 'time between all epochs'}"
+            said += f" and of the {_UNSEEN[max(unseen, key=unseen.__getitem__)]}"
     job, length_ns = results.job_steps, sum(parts.values())
     if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
         return f"{said}."

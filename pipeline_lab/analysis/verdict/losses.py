@@ -4,11 +4,11 @@ Thresholds are XProf's where it has them (``input_pipeline_analyzer``: 5 % of th
 highly input-bound).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import Busy, VerdictClass
+from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -17,7 +17,7 @@ from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
-from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, without_recording
+from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, like_all_steps
 from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_iterator_percent, find_unseen_percent
 from pipeline_lab.errors import Unavailable
 
@@ -42,6 +42,8 @@ SETS_PACE = 0.8
 Beside the step it takes longer than alone where both want Python's lock or the same cores: Python generators, which set the pace
 for certain, needed 0.81 to 1.04 of it (12 runs of `benchmarks/verdict`).
 """
+LONGER = 2.0
+"""Where the mean step is n times as long as the usual one, most time passes in a few steps, and the pace of the others says little."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Losses:
         are_recorded: The shares are those of the recorded steps; else of all measured ones.
         slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
         waiting_percent: What of the loss to input shows as waiting; None where all of it does.
-        ending_percent: What setting up and tearing down iterators takes that no window saw, part of what is idle otherwise.
-        breaking_percent: Likewise what else lies between epochs.
+        unseen_percent: What breaks between steps take that no window saw, by cause, part of what is idle otherwise: setting up and
+            tearing down iterators, checkpoints, and Python, which stands for what else lies between epochs.
     """
 
     by_class: dict[VerdictClass, float]
@@ -77,8 +79,12 @@ class Losses:
     are_recorded: bool = True
     slowed_percent: float = 0.0
     waiting_percent: float | None = None
-    ending_percent: float = 0.0
-    breaking_percent: float = 0.0
+    unseen_percent: dict[GapCause, float] = field(default_factory=dict)
+
+    @property
+    def breaking_percent(self) -> float:
+        """What lies between epochs beside iterators and checkpoints, and no window saw."""
+        return self.unseen_percent.get(GapCause.PYTHON, 0.0)
 
     @property
     def device_percent(self) -> float:
@@ -106,7 +112,7 @@ def measure_losses(results: Results) -> Losses | None:
             return None
         return _without_trace(results, job, waiting)
     has_device, recording = has_device_work(breakdown), find_recording_cost(results)
-    plain = without_recording(results, breakdown)
+    plain = like_all_steps(results, breakdown)
     parts: dict[VerdictClass, float] = {
         VerdictClass.INPUT_BOUND: plain.input_wait_ns,
         VerdictClass.HOST_TO_DEVICE_BOUND: plain.host_to_device_ns,
@@ -148,7 +154,8 @@ def measure_losses(results: Results) -> Losses | None:
     losses = Losses(by_class, step_ns, worker, None, is_estimated, of_all is None, slowed)
     calibration = results.calibration
     if not isinstance(calibration, Unavailable) and not is_machine_busy(results):
-        losses = _blame_pace(losses, calibration)
+        is_usual = isinstance(job, Unavailable) or job.mean_ns <= LONGER * calibration.step_ns
+        losses = _blame_pace(losses, calibration) if is_usual else losses
     return _with_breaks(losses, results)
 
 
@@ -182,8 +189,7 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
         job.mean_ns,
         worker,
         are_recorded=False,
-        ending_percent=ending,
-        breaking_percent=breaking - ending,
+        unseen_percent={GapCause.ITERATOR_END: ending, GapCause.PYTHON: breaking - ending} if breaking else {},
     )
 
 
@@ -195,7 +201,7 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
     job, unseen = results.job_steps, find_unseen_percent(results)
     if unseen is None or isinstance(job, Unavailable):
         return losses
-    percent = sum(unseen)
+    percent = sum(unseen.values())
     input_percent = losses.by_class[VerdictClass.INPUT_BOUND]
     waiting = input_percent if losses.waiting_percent is None else losses.waiting_percent
     kept = 0.0 if losses.are_recorded else min(waiting, 100.0 - percent)
@@ -210,8 +216,7 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
         are_recorded=False,
         slowed_percent=losses.slowed_percent * left,
         waiting_percent=None if losses.waiting_percent is None else kept + (waiting - kept) * left,
-        ending_percent=unseen[0],
-        breaking_percent=unseen[1],
+        unseen_percent=unseen,
     )
 
 

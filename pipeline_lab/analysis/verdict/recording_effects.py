@@ -141,10 +141,60 @@ def has_device_work(breakdown: StepBreakdown) -> bool:
     return breakdown.device_compute_ns + breakdown.device_copy_ns > 0
 
 
-def without_recording(results: Results, breakdown: StepBreakdown) -> StepBreakdown:
-    """Return the recorded steps of a job without what recording adds to them; as they are where that is little, or not known."""
+def like_all_steps(results: Results, breakdown: StepBreakdown) -> StepBreakdown:
+    """Return the recorded steps as all steps of the job are: without what recording adds, and with no more compiling than all of them can hold.
+
+    As they are where neither is known to matter.
+    """
+    return _with_compiling_of_all(results, _without_recording(results, breakdown))
+
+
+def name_left_out(results: Results, breakdown: StepBreakdown) -> str:
+    """Say what :func:`like_all_steps` leaves out of the recorded steps; empty where that is nothing."""
+    plain = _without_recording(results, breakdown)
+    left_out = {
+        "what recording adds": plain.total_ns < breakdown.total_ns,
+        "most of the compiling, which few other steps do": _with_compiling_of_all(results, plain).total_ns
+        < plain.total_ns,
+    }
+    return " and ".join(what for what, applies in left_out.items() if applies)
+
+
+def leaves_recording_out(results: Results) -> bool:
+    """Say whether the verdict subtracts the cost of recording."""
+    breakdown = results.step_breakdown
+    return (
+        not isinstance(breakdown, Unavailable) and _without_recording(results, breakdown).total_ns < breakdown.total_ns
+    )
+
+
+def _without_recording(results: Results, breakdown: StepBreakdown) -> StepBreakdown:
     cost = find_recording_cost(results)
     return breakdown if cost is None else cost.take_off(breakdown)
+
+
+AS_LONG = 0.5
+"""Part of the shortest recorded step that compiles which any step takes that may compile, too."""
+
+
+def _with_compiling_of_all(results: Results, breakdown: StepBreakdown) -> StepBreakdown:
+    """Return the recorded steps with compiling as often as steps of the job are as long as those that compile.
+
+    Few steps are recorded: one that begins another training may be among a dozen of them, and be one of thousands.
+    """
+    job, steps = results.job_steps, results.steps
+    lengths = tables.ints(breakdown.table, "end_ns") - tables.ints(breakdown.table, "start_ns")
+    compiling = lengths[2 * tables.ints(breakdown.table, "compile_ns") > lengths]
+    if isinstance(job, Unavailable) or isinstance(steps, Unavailable) or not len(compiling):
+        return breakdown
+    if steps.steps_per_marker != 1.0 or job.count < FEWEST_STEPS:
+        return breakdown
+    warmup, step_ns = tables.bools(job.table, "warmup"), tables.ints(job.table, "step_ns")
+    after = step_ns[np.argmin(warmup) :]  # later models, too, begin with steps that are none of the measured ones
+    share = after[after >= AS_LONG * compiling.min()].sum() / max(1, after.sum())
+    others_ns = breakdown.total_ns - breakdown.compile_ns
+    most_ns = breakdown.compile_ns if share >= 1.0 else round(others_ns * share / (1.0 - share))
+    return replace(breakdown, compile_ns=min(breakdown.compile_ns, most_ns))
 
 
 def find_recording_cost(results: Results) -> RecordingCost | None:

@@ -1,44 +1,51 @@
 """What lies between epochs that no profile window saw: iterators that are set up and torn down, and what else breaks the training off."""
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT
-from pipeline_lab.analysis.verdict.recording_effects import has_device_work, without_recording
+from pipeline_lab.analysis.verdict.recording_effects import has_device_work, like_all_steps
 from pipeline_lab.errors import Unavailable
 
 FEWEST_STEPS = 10
 """Of a job with fewer steps only the windows tell."""
 
 
-def find_unseen_percent(results: Results) -> tuple[float, float] | None:
-    """Return what breaks between epochs that no window saw take of the mean of all steps, percent; None where that is little.
+def find_unseen_percent(results: Results) -> dict[GapCause, float] | None:
+    """Return what breaks between steps that no window saw take of the mean of all steps, percent by cause; None where that is little.
 
-    The first of the two is what setting up and tearing down iterators takes, the second what else lies between epochs. A device may work on
-    during either, so no more counts than what all steps take beyond the recorded ones; without one, the first counts as the job timed it.
+    These are setting up and tearing down iterators, checkpoints, and Python, which stands for what else lies between epochs. A device may
+    work on during any, so no more counts than what all steps take beyond the recorded ones; without one, the first counts as the job timed it.
     """
     job, breakdown = results.job_steps, results.step_breakdown
     recorded_ns = _recorded_ns(results)
     if recorded_ns is None or isinstance(job, Unavailable) or job.count < FEWEST_STEPS:
         return None
-    seen, waits_ns = 0.0, 0.0
+    seen, seen_saving, waits_ns = 0.0, 0.0, 0.0
     if not isinstance(breakdown, Unavailable) and breakdown.total_ns:
-        plain = without_recording(results, breakdown)
-        seen = breakdown.iterator_end_ns / max(1, plain.total_ns)
+        plain = like_all_steps(results, breakdown)
+        seen, seen_saving = (
+            part_ns / max(1, plain.total_ns) for part_ns in (breakdown.iterator_end_ns, breakdown.checkpoint_ns)
+        )
         recorded_wait_ns = recorded_ns * breakdown.input_wait_ns / max(1, plain.total_ns)
         waits_ns = max(0.0, (job.wait_total_ns or 0) / job.count - recorded_wait_ns)  # at the beginnings of epochs
     ending = find_iterator_percent(results, job) / 100.0
+    saved_ns = 0 if isinstance(results.checkpoints, Unavailable) else results.checkpoints.total_ns
+    saving = max(0.0, saved_ns / job.total_ns - seen_saving)
     breaking = max(0.0, job.break_total_ns / job.total_ns - ending)
     most = max(0.0, job.mean_ns - recorded_ns - waits_ns) / job.mean_ns
     works_on = isinstance(breakdown, Unavailable) or has_device_work(breakdown)
     if not works_on:
-        breaking = min(breaking, max(0.0, most - max(0.0, ending - seen)))
-    beyond_seen = max(0.0, ending - seen * (1.0 - breaking))
+        saving = min(saving, max(0.0, most - max(0.0, ending - seen)))
+        breaking = min(breaking, max(0.0, most - max(0.0, ending - seen) - saving))
+    beyond_seen = max(0.0, ending - seen * (1.0 - breaking - saving))
     ending = beyond_seen / max(1e-9, 1.0 - seen)  # with what was seen that makes all of them
     if works_on:
-        part = min(1.0, most / max(1e-9, ending + breaking))
-        ending, breaking = part * ending, part * breaking
-    unseen = 100.0 * ending, 100.0 * breaking
-    return unseen if sum(unseen) >= ENDS_PERCENT else None
+        part = min(1.0, most / max(1e-9, ending + saving + breaking))
+        ending, saving, breaking = part * ending, part * saving, part * breaking
+    unseen = {GapCause.ITERATOR_END: ending, GapCause.CHECKPOINT: saving, GapCause.PYTHON: breaking}
+    found = {cause: 100.0 * share for cause, share in unseen.items()}
+    return found if sum(found.values()) >= ENDS_PERCENT else None
 
 
 def find_iterator_percent(results: Results, job: JobSteps) -> float:
@@ -55,4 +62,4 @@ def _recorded_ns(results: Results) -> float | None:
     mean_ns = float(steps.training_step_ns.mean())
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
         return mean_ns
-    return mean_ns * without_recording(results, breakdown).total_ns / breakdown.total_ns
+    return mean_ns * like_all_steps(results, breakdown).total_ns / breakdown.total_ns

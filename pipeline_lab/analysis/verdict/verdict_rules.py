@@ -23,7 +23,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import is_machine_busy
+from pipeline_lab.analysis.verdict.findings import evaluation_percent, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame, find_heaviest
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.losses import (
@@ -125,6 +125,14 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
         else "the job after its steps changed permanently, as when a cache is complete; before"
     )
     return f"{sentence} This describes {judged}, a step takes {format_duration(first.mean_ns)}{waits}."
+
+
+def name_evaluations(sentence: str, results: Results) -> str:
+    """Add to a sentence about the steps what evaluations take besides, where that is much."""
+    percent = evaluation_percent(results)
+    if percent is None:
+        return sentence
+    return f"{sentence} Evaluations take {format_percent(percent)} of the whole time."
 
 
 def name_emulated(sentence: str, results: Results) -> str:
@@ -268,7 +276,9 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     )
     return Verdict(
         verdict_class=kind,
-        sentence=name_emulated(name_first_epoch(name_last_host(sentence, results), first_epoch), results),
+        sentence=name_emulated(
+            name_evaluations(name_first_epoch(name_last_host(sentence, results), first_epoch), results), results
+        ),
         evidence=(
             *gather_evidence(kind, losses, results),
             *collective_evidence(results),
@@ -319,9 +329,10 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     if kind is not VerdictClass.IDLE_OTHER:
         return None
     if isinstance(breakdown, Unavailable):
-        most = GapCause.ITERATOR_END if losses.ending_percent > losses.breaking_percent else GapCause.PYTHON
-        return most.value if losses.ending_percent + losses.breaking_percent else None
-    if not losses.ending_percent + losses.breaking_percent:
+        return (
+            max(losses.unseen_percent, key=losses.unseen_percent.__getitem__).value if losses.unseen_percent else None
+        )
+    if not losses.unseen_percent:
         return breakdown.idle_otherwise_cause.value
     return max(breakdown.idle_by_cause_ns, key=lambda cause: _cause_percent(cause, losses, results)).value
 
@@ -338,7 +349,7 @@ def _find_function(results: Results) -> PythonFunction | None:
 def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:
     """Return the share of the step that one cause of its idle time takes, as the picture of the step shows it."""
     breakdown, total = deciding_breakdown(results), losses.by_class[VerdictClass.IDLE_OTHER]
-    unseen = {GapCause.ITERATOR_END: losses.ending_percent, GapCause.PYTHON: losses.breaking_percent}
+    unseen = losses.unseen_percent
     if isinstance(breakdown, Unavailable) or not breakdown.idle_otherwise_ns:
         return unseen.get(cause, 0.0) if sum(unseen.values()) else total
     all_ns = breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device_work(breakdown) else 0)

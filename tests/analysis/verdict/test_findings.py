@@ -2,10 +2,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE
 from pipeline_lab.analysis.sampling import file_sampling
+from pipeline_lab.analysis.sampling.evaluation import PASS_TABLE, Evaluation
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -16,6 +19,7 @@ from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_trai
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
+from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES
@@ -270,3 +274,18 @@ def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
     assert found.sentence.startswith("60 % of the training passed in model.predict at train.py:4")
     assert found.sentence.endswith("model(x, training=False).")
     assert [evidence.value for evidence in found.evidence] == ["20", "3 ms"]
+
+
+@pytest.mark.parametrize(("evaluated_percent", "is_told"), [(10, False), (40, True)])
+def test_evaluations_that_take_much_of_the_time_are_told_beside_the_steps(
+    evaluated_percent: int, is_told: bool
+) -> None:
+    job = results.job_steps()
+    each_ns = job.total_ns * evaluated_percent // (100 - evaluated_percent) // 4
+    columns = {"pass": np.arange(4), "step": np.arange(4), "start_ns": np.arange(4), "batches": 8}
+    passes = tables.build(PASS_TABLE, 4, **columns, duration_ns=each_ns, first_batch_ns=1000, loss=None, accuracy=None)
+    whole = results.diagnosis(job_steps=job, evaluation=Evaluation(passes, None, 0, Unavailable("none")))
+    assert reach_verdict(whole).sentence.endswith("Evaluations take 40 % of the whole time.") == is_told
+    assert bool([each for each in find_all_findings(whole) if each.kind == "evaluations"]) == is_told
+    advised = [one.change for one in advise(replace(whole, verdict=reach_verdict(whole))).verdict.suggestions]
+    assert any(change.startswith("Evaluate less often") for change in advised) == is_told

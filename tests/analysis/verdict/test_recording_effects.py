@@ -11,10 +11,15 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
-from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, find_remedy
+from pipeline_lab.analysis.verdict.recording_effects import (
+    find_recording_cost,
+    find_remedy,
+    like_all_steps,
+    name_left_out,
+)
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
@@ -185,6 +190,26 @@ def test_recorded_steps_that_recording_could_explain_altogether_leave_no_negativ
     job = slower_while_recorded(50, 0)
     found = judged(divided(host_compute=90, dispatch=10), job_steps=job, input_stalls=in_windows(waiting=0, calling=0))
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+@pytest.mark.parametrize(("others", "compile_ms"), [(0, 0.0), (2, 62.2), (100, 490.0)])
+def test_compiling_counts_as_often_as_steps_are_as_long(others: int, compile_ms: float):
+    """Of 12 recorded steps of 10 ms one compiles for 490 ms more; so may some of the 194 others."""
+    compiling = np.array([490, *[0] * 11]) * results.MS
+    ends = np.cumsum(compiling + 10 * results.MS)
+    parts = {**dict.fromkeys(PARTS, 0), "compile_ns": compiling, "host_compute_ns": 10 * results.MS}
+    times = {"start_ns": ends - compiling - 10 * results.MS, "end_ns": ends}
+    table = tables.build(PARTS_TABLE, 12, host="a", window=0, step=np.arange(12), **times, **parts)
+    breakdown = replace(divided(), table=table, compile_ns=int(compiling.sum()), host_compute_ns=120 * results.MS)
+    job = results.job_steps()
+    step_ns = np.where(np.arange(200) >= 200 - others, 500, 10) * results.MS
+    job = replace(job, table=tables.replace_column(job.table, "step_ns", step_ns))
+    diagnosis = results.diagnosis(step_breakdown=breakdown, job_steps=job)
+    like_all = like_all_steps(diagnosis, breakdown)
+    assert like_all.compile_ns / results.MS == pytest.approx(compile_ms, abs=0.5)
+    assert like_all.host_compute_ns == breakdown.host_compute_ns
+    left_out = "most of the compiling, which few other steps do" if others < 100 else ""
+    assert name_left_out(diagnosis, breakdown) == left_out
 
 
 def test_without_a_device_all_steps_tell_the_waits_where_recording_slows_the_rest():

@@ -9,6 +9,7 @@ from pipeline_lab.analysis.causes import StepPart, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
@@ -26,7 +27,12 @@ def test_ends_of_iterators_that_no_window_saw_are_lost_time():
     recorded_ns = float(results.steps().training_step_ns.mean())
     total_ns = round(100 * recorded_ns * 5 / 3)
     job = replace(results.job_steps(), count=100, total_ns=total_ns, wait_total_ns=0)
-    changes = {"job_steps": job, "iterator_starts": NO_STARTS, "calibration": Unavailable("not timed")}
+    changes = {
+        "job_steps": job,
+        "iterator_starts": NO_STARTS,
+        "checkpoints": Unavailable("none"),
+        "calibration": Unavailable("not timed"),
+    }
     some, most = (IteratorEnds(5, round(share * total_ns), 10**8, total_ns) for share in (0.3, 0.9))
     verdict = judged(divided(device_compute=100), iterator_ends=some, **changes)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "iterator_end")
@@ -98,6 +104,7 @@ def test_breaks_between_epochs_that_no_window_saw_are_part_of_the_picture():
         job_steps=job,
         iterator_starts=NO_STARTS,
         iterator_ends=ends,
+        checkpoints=Unavailable("none"),
         calibration=NO_CALIBRATION,
     )
     verdict = reach_verdict(whole)
@@ -127,9 +134,26 @@ def with_breaks(
         break_total_ns=round(breaks * total_ns),
     )
     ended = IteratorEnds(5, round(ends * total_ns), 10**8, total_ns) if ends else Unavailable("none")
-    iterators = {"iterator_starts": NO_STARTS, "iterator_ends": ended}
+    iterators = {"iterator_starts": NO_STARTS, "iterator_ends": ended, "checkpoints": Unavailable("none")}
     parts = {"step_breakdown": breakdown, "job_steps": job, "calibration": NO_CALIBRATION, **iterators}
     return results.diagnosis(**(parts | changes))
+
+
+@pytest.mark.parametrize("worker", ["device_compute", "host_compute"])
+def test_checkpoints_that_no_window_saw_are_lost_time(worker: str):
+    """Checkpoints take 0.35 of all steps, which take twice as long as the recorded ones; what else lies between epochs takes 0.1."""
+    total_ns = round(100 * float(results.steps().training_step_ns.mean()) * 2)
+    saved = Checkpoints(5, round(0.35 * total_ns), 10**8, total_ns)
+    whole = with_breaks(divided(**{worker: 100}), breaks=0.1, checkpoints=saved)
+    verdict = reach_verdict(whole)
+    assert (verdict.cause, verdict.lost_percent) == ("checkpoint", pytest.approx(35))
+    assert verdict.sentence.startswith("Writing checkpoints leaves the")
+    parts = judged_parts_ns(whole)
+    assert not isinstance(parts, Unavailable)
+    assert parts[StepPart.CHECKPOINT] == pytest.approx(0.35 * total_ns / 100)
+    assert "and of the checkpoints between all steps" in name_parts_basis(whole, verdict.step)
+    seen = reach_verdict(with_breaks(divided(**{worker: 60}, checkpoint=40), breaks=0.1, checkpoints=saved))
+    assert seen.lost_percent == pytest.approx(36), "of nine tenths of each step: no more than the windows saw"
 
 
 def test_a_cause_in_the_windows_keeps_its_own_sentence_beside_smaller_breaks():

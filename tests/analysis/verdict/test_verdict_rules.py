@@ -251,6 +251,13 @@ def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
     assert sum(losses.by_class.values()) + losses.device_percent == pytest.approx(100.0)
 
 
+def test_the_pace_of_usual_steps_is_not_the_jobs_where_a_few_long_ones_take_most_of_its_time():
+    # a usual step takes 17 ms, of which the pipeline alone would need 16; the mean of all is 50 ms, most of it Python's
+    between = divided(input_wait=2, python=60, host_compute=38)
+    assert judged(between, Calibration(6e6, 16e6, 17e6)).verdict_class is VerdictClass.IDLE_OTHER
+    assert judged(between, Calibration(6e6, 44e6, 45e6)).verdict_class is VerdictClass.INPUT_BOUND
+
+
 def test_a_somewhat_faster_pipeline_is_blamed_where_the_job_waits_and_most_is_lost_to_it():
     # the step alone takes 10 of 50 ms; the pipeline 35: 25 ms are lost to it, 15 to both being at work on the same cores
     waits, hardly = divided(input_wait=20, host_compute=80), divided(input_wait=2, host_compute=98)
