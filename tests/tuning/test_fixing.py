@@ -243,8 +243,8 @@ def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tr
     [
         (23.1, "takes 23.1 % less time (21.1 % to 25.1 %)."),
         (-3.0, "takes 3 % more time (1 % to 5 %)."),
-        (-1.0, "takes 1 % more time (-1 % to 3 %)."),
-        (0.0, "takes as long (-2 % to 2 % less)."),
+        (-1.0, "takes 1 % more time (between 1 % less and 3 % more)."),
+        (0.0, "takes about as long (between 2 % more and 2 % less)."),
     ],
 )
 def test_a_prediction_is_worded_by_its_sign(percent: float, words: str) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.errors import OptionsError, PipelineLabError, RunFailedError, StoreError
+from pipeline_lab.advice.script.script_model import ScriptPrediction
+from pipeline_lab.errors import OptionsError, PipelineLabError, RunFailedError, StoreError, Unavailable
 from pipeline_lab.figures.comparing.chart_lists import RACED_STEPS
 from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
@@ -26,9 +27,9 @@ from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script import script_search
-from pipeline_lab.tuning.script.fixing import Fix, Wishes
+from pipeline_lab.tuning.script.fixing import NOT_PREDICTED, Fix, Wishes
 from pipeline_lab.tuning.script.script_result import ScriptTuning
-from pipeline_lab.tuning.script.script_search import ScriptSearch, are_proofs_over, combine
+from pipeline_lab.tuning.script.script_search import PROMISES_NOTHING, ScriptSearch, are_proofs_over, combine
 from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.tuning.trials import TrialLedger, TrialLine, Trials
 from pipeline_lab.units import NS_PER_S
@@ -94,14 +95,17 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         raise PipelineLabError("Not analyzed.")
 
     def run(
-        applies: Sequence[Change], world: ScriptWorld | None = None, **wanted: object
+        applies: Sequence[Change],
+        world: ScriptWorld | None = None,
+        predicted: ScriptPrediction | Unavailable = NOT_PREDICTED,
+        **wanted: object,
     ) -> tuple[ScriptTuning, ScriptWorld]:
         def find(_folder: RunFolder, _script: object, wishes: Wishes, *_: object, **__: object) -> Fix:
             kept = tuple(each for each in applies if not wishes.changes or each.request in wishes.changes)
             if not kept:
                 return Fix((), None, None, (), note="Nothing is proposed: no change could be proved.")
             edited = Edited({PATH: TEXT}, {PATH: TEXT + "#" * len(kept)}, kept, ())
-            return Fix(kept, edited, Proof(ProofOutcome.EQUAL, f"Equal with {len(kept)} changes."), ())
+            return Fix(kept, edited, Proof(ProofOutcome.EQUAL, f"Equal with {len(kept)} changes."), (), predicted)
 
         monkeypatch.setattr(script_search, "find_fix", find)
         monkeypatch.setattr(script_search, "analyze_path", not_analyzed)
@@ -235,6 +239,21 @@ def test_a_budget_that_has_no_room_for_a_race_says_which_has(searching: Searchin
     assert found.fix is not None
     assert not found.fix.is_sure
     assert "give the search" in found.sentence
+
+
+@pytest.mark.parametrize(("percent", "proposed"), [(20.0, ["parallel-map"]), (0.1, [])])
+def test_what_did_not_race_is_proposed_only_where_the_model_expects_a_gain(
+    searching: Searching, percent: float, proposed: list[str]
+) -> None:
+    predicted = ScriptPrediction(1e6, (), percent, percent - 2.0, percent + 2.0, percent)
+    found, _ = searching([MAP], predicted=predicted, budget_s=20.0)
+    assert found.fix is not None
+    assert [each.rewrite for each in found.fix.changes] == proposed
+    assert [each.reason for each in found.fix.left] == [PROMISES_NOTHING] * (not proposed)
+    assert found.fix.note.startswith("Nothing is proposed.") == (not proposed)
+    asked, _ = searching([MAP], predicted=predicted, budget_s=20.0, changes=[MAP.request])
+    assert asked.fix is not None
+    assert asked.fix.changes, "whoever asks for a change gets it"
 
 
 def test_a_change_of_the_training_is_proposed_without_a_race(searching: Searching) -> None:

@@ -47,6 +47,8 @@ NOT_HELD_UP = "Input does not hold this training up."
 OTHER_BATCHES = (
     "Each step takes the first batch of a new pass; from one iterator for all steps it would get other batches."
 )
+LEAST_PERCENT = 0.5
+"""Of a step; a gain or loss that is predicted below it counts as none."""
 LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
@@ -370,11 +372,14 @@ def describe_gain(fix: Fix) -> str:
     raced = fix.gain.reason
     if isinstance(fix.predicted, Unavailable):
         return f"{raced} {fix.predicted.reason}"
-    low, high = map(format_percent, fix.predicted.bounds_percent)
-    change, more = abs(fix.predicted.gain_percent), "more" if fix.predicted.is_longer else "less"
-    if change < 0.1:
-        return f"{raced} Predicted: a step takes as long ({low} to {high} {more})."
-    return f"{raced} Predicted: a step takes {format_percent(change)} {more} time ({low} to {high})."
+    change, (low, high) = abs(fix.predicted.gain_percent), fix.predicted.bounds_percent
+    more, less = ("more", "less") if fix.predicted.is_longer else ("less", "more")
+    bounds = f"{format_percent(low)} to {format_percent(high)}"
+    if low < 0.0:
+        bounds = f"between {format_percent(-low)} {less} and {format_percent(high)} {more}"
+    if change < LEAST_PERCENT:
+        return f"{raced} Predicted: a step takes about as long ({bounds})."
+    return f"{raced} Predicted: a step takes {format_percent(change)} {more} time ({bounds})."
 
 
 def _describe_unraced(fix: Fix) -> str:

@@ -33,7 +33,7 @@ from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
-from pipeline_lab.tuning.script.fixing import Fix, Wishes, find_fix, to_json
+from pipeline_lab.tuning.script.fixing import LEAST_PERCENT, Fix, Wishes, find_fix, to_json
 from pipeline_lab.tuning.script.proof import HowFar, Script
 from pipeline_lab.tuning.script.proving import Effort, LeftAlone
 from pipeline_lab.tuning.script.recorded_script import record_script
@@ -51,6 +51,9 @@ ARM_S = 2.0
 SCREENING = (10,)
 """Rounds of the race that chooses among several; starting the script again for another one would cost more than it says."""
 SPEND_ALL = "All that is proved was raced."
+PROMISES_NOTHING = (
+    "It did not race, and the model expects no gain of it; give the search a longer --budget, or name it with --change."
+)
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
 OF_TRAINING = Unavailable("Not raced: it changes the training and not its input, and arms share one training.")
@@ -208,9 +211,7 @@ class ScriptSearch:
             if ratio is not None:
                 contest.promised[arm.name] = ratio
         best = min((contest.promised[arm.name] for arm in arms if arm.name in contest.promised), default=None)
-        said = (
-            "" if best is None else f"; the model expects up to {format_percent(100 * (1 - best))} less time per step"
-        )
+        said = "" if best is None else f"; the model expects {_less_time(100 * (1 - best))}"
         sentence = (
             f"Of {len(found.changes) + len(found.left)} changes that apply {len(found.changes)} "
             f"{'is' if len(found.changes) == 1 else 'are'} proved; {len(arms)} "
@@ -237,6 +238,11 @@ class ScriptSearch:
                 if alone.changes:
                     return replace(alone, left=left, gain=OF_TRAINING, note=said)
             return replace(found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {said}")
+        if isinstance(gain, Unavailable) and not self._options.changes and _promises_nothing(found):
+            left = (*found.left, *(LeftAlone(each, PROMISES_NOTHING) for each in found.changes))
+            return replace(
+                found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {ended.sentence}"
+            )
         if len(arm.changes) + len(unraced) < len(found.changes):
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]
             proved = self._prove_again(recorded, chosen)
@@ -313,6 +319,15 @@ def _expected(changes: Sequence[Change], run: ScriptRun | None) -> float | None:
         return None
     found = predict_change(run, [edit for change in changes for edit in change.edits])
     return None if isinstance(found, Unavailable) else max(0.01, 1 - found.gain_percent / 100)
+
+
+def _promises_nothing(found: Fix) -> bool:
+    """Say whether the model knows that all changes together gain next to nothing."""
+    return not isinstance(found.predicted, Unavailable) and found.predicted.gain_percent < LEAST_PERCENT
+
+
+def _less_time(percent: float) -> str:
+    return f"up to {format_percent(percent)} less time per step" if percent >= LEAST_PERCENT else "no gain of that"
 
 
 def _found_nothing(ended: SearchEnded) -> bool:
