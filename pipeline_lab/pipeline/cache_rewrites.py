@@ -1,10 +1,10 @@
 """The rewrites that keep elements for later epochs: where a cache, or files, may follow a script's calls."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pipeline_lab.pipeline.chain import Chain, Doubt, RewritePlace, is_random, said_at
+from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, Doubt, RewritePlace, is_random, said_at
 from pipeline_lab.pipeline.changes import KEEPING, Insert, MoveBefore, Split, Value, made_at_one_place
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.recipe import DatasetCall
@@ -127,11 +127,25 @@ def _place_after_own_shuffle(chain: Chain) -> DatasetCall | None:
 
 def find_cache_python(chain: Chain) -> Iterator[RewritePlace]:
     """Only the proof, or the author, can tell whether Python returns the same each time."""
-    place = None if _cache_place(chain) else _cache_place(chain, frozenset({Doubt.PYTHON}))
+    if _cache_place(chain) is not None:
+        return
+    place = _cache_place(chain, frozenset({Doubt.PYTHON}))
     if place is not None:
-        python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))
-        also = f"Where {python or 'its Python'} draws at random or shuffles, every epoch then sees the draws of the first one."
-        yield _keep(place, "in memory", {}, "All of them stay in memory from the first epoch on.", also)
+        yield _keep(
+            place, "in memory", {}, "All of them stay in memory from the first epoch on.", _doubt_python(chain, place)
+        )
+        return
+    for mapped, over in _before_shuffle(chain, _is_python_given_the_same):
+        yield _run_before(
+            mapped, over, "All of it stays in memory from the first epoch on.", _doubt_python(chain, mapped)
+        )
+
+
+def _doubt_python(chain: Chain, place: DatasetCall) -> str:
+    python = ", ".join(dict.fromkeys(str(part.function) for call in chain.upstream(place) for part in call.python))
+    return (
+        f"Where {python or 'its Python'} draws at random or shuffles, every epoch then sees the draws of the first one."
+    )
 
 
 def _keep(place: DatasetCall, where: str, arguments: dict[str, Value], *also: str) -> RewritePlace:
@@ -157,20 +171,37 @@ def find_cache_slip(chain: Chain) -> Iterator[RewritePlace]:
 
 def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
     """Let a function run before a shuffle, which draws the same whatever it holds, or a repeat, so that a cache can keep what it makes."""
-    if _cache_place(chain) is not None or any(call.method in KEEPING for call in chain.calls):
+    if _cache_place(chain) is not None:
+        return
+    for mapped, over in _before_shuffle(chain, _is_the_same):
+        also = "All of it stays in memory from the first epoch on; only later epochs get faster."
+        yield _run_before(mapped, over, also)
+
+
+def _run_before(mapped: DatasetCall, over: Sequence[DatasetCall], *also: str) -> RewritePlace:
+    before = " and ".join(dict.fromkeys(f"the {call.method}" for call in over))
+    return RewritePlace(
+        mapped,
+        (MoveBefore(mapped.number, over[0].number, "cache"),),
+        f"Run {said_at(mapped)} before {before}, and cache what it makes in memory.",
+        also,
+    )
+
+
+IsSame = Callable[[Chain, DatasetCall, Sequence[DatasetCall]], bool]
+"""Says whether a map may move before calls and be cached, for one dataset of its expression."""
+
+
+def _before_shuffle(chain: Chain, is_same: IsSame) -> Iterator[tuple[DatasetCall, tuple[DatasetCall, ...]]]:
+    """Yield the maps that may move before the shuffle and repeat they follow, and these calls."""
+    if any(call.method in KEEPING for call in chain.calls):
         return
     for mapped in chain.direct:
         over = _passed_on(chain, mapped) if mapped.method == "map" else ()
         if not over or any(call.method in _PARTS for call in _in_an_epoch(chain, over[0])):
             continue
-        if all(_is_the_same(chain, each, over) for each in made_at_one_place(chain.recipe, mapped.number)):
-            before = " and ".join(dict.fromkeys(f"the {call.method}" for call in over))
-            yield RewritePlace(
-                mapped,
-                (MoveBefore(mapped.number, over[0].number, "cache"),),
-                f"Run {said_at(mapped)} before {before}, and cache what it makes in memory.",
-                ("All of it stays in memory from the first epoch on; only later epochs get faster.",),
-            )
+        if all(is_same(chain, each, over) for each in made_at_one_place(chain.recipe, mapped.number)):
+            yield mapped, over
 
 
 def _passed_on(chain: Chain, mapped: DatasetCall) -> tuple[DatasetCall, ...]:
@@ -191,6 +222,12 @@ def _in_an_epoch(chain: Chain, call: DatasetCall) -> tuple[DatasetCall, ...]:
 def _is_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
     """Say whether what a map makes is the same each time but for calls that it moves before, for one dataset of its expression."""
     return not mapped.stateful and not mapped.python and _is_given_the_same(chain, mapped, over)
+
+
+def _is_python_given_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:
+    """Say the same of a map of Python, of which nobody knows whether it makes the same of the same."""
+    is_python = bool(mapped.python) and OF_PYTHON.issuperset(mapped.stateful)
+    return is_python and _is_given_the_same(chain, mapped, over)
 
 
 def _is_given_the_same(chain: Chain, mapped: DatasetCall, over: Sequence[DatasetCall]) -> bool:

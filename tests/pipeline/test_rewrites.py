@@ -334,6 +334,22 @@ def test_what_python_makes_is_cached_at_ones_own_risk_once_it_was_seen_to_end(pa
         assert after == text.replace(".shuffle", ".cache().shuffle")
 
 
+def test_what_python_makes_after_a_shuffle_is_cached_before_it_at_ones_own_risk() -> None:
+    python = (PythonPart("py_function", FUNCTION),)
+    text, recipe = recipe_of(
+        ".range(8).shuffle(8).map(f).batch(2)", map={"stateful": ("EagerPyFunc",), "python": python}
+    )
+    (found,) = [change for change in find_changes(recipe) if "cache" in change.rewrite]
+    assert (found.rewrite, found.risk) == ("cache-python", Risk.HIGH)
+    assert "before the shuffle, and cache what it makes in memory." in found.words
+    assert edit_sources(recipe, [found], {PATH: text}).texts[PATH] == text.replace(
+        ".shuffle(8).map(f)", ".map(f).cache().shuffle(8)"
+    )
+    drawing = {"stateful": ("EagerPyFunc", "RandomUniform"), "python": python}
+    _, recipe = recipe_of(".range(8).shuffle(8).map(f).batch(2)", map=drawing)
+    assert "cache-python" not in {change.rewrite for change in find_changes(recipe)}
+
+
 def test_threads_are_offered_for_a_py_dataset() -> None:
     call = DatasetCall(1, "from_generator", python=(PythonPart("PyDataset", FUNCTION),), is_direct=False)
     recipe = Recipe((call,), (DatasetUse("training", 1, None, "", 1),))

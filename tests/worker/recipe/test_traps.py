@@ -447,6 +447,19 @@ def test_python_that_draws_is_called_at_once_unless_its_seed_is_set_and_never_ca
     assert "the script sets the seed of Python's or NumPy's random numbers" in left(seeded)["parallel-map"]
 
 
+def test_python_behind_a_shuffle_is_cached_before_it_where_it_gives_the_same_each_time(fix: FixScript) -> None:
+    def shuffled(name: str) -> str:
+        return SCRIPTS[name].replace(".range(64)", ".range(64).shuffle(64)")
+
+    found = fix("waits", "cache-python", source=shuffled("waits"))
+    assert proposed(found) == ["cache-python"]
+    assert ".map(load).cache().shuffle(64)" in found.diff()
+    for name in ("jitter", "counts"):
+        asked = fix(name, "cache-python", source=shuffled(name))
+        assert asked.changes == ()
+        assert "differ" in left(asked)["cache-python"] or "repeats" in left(asked)["cache-python"], left(asked)
+
+
 @pytest.mark.parametrize(("rewrite", "files"), [("snapshot", "pipeline-snapshot"), ("disk-cache", "pipeline-cache*")])
 def test_what_is_kept_in_files_is_proved_without_leaving_any(fix: FixScript, rewrite: str, files: str) -> None:
     asked = fix("slip", rewrite, source=SCRIPTS["slip"].replace("    .repeat()\n    .cache()\n", ""))
