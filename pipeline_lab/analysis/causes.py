@@ -56,10 +56,13 @@ LESS_BETWEEN_EPOCHS = Recommendation(
 """Where what lies between epochs holds the job back."""
 
 ENDS_WHY = (
-    "Each new iterator builds the pipeline anew, and one that is given up may sleep until its autotuning is due again, for up to a "
+    "Each new iterator builds the pipeline anew; and giving one up may take long, as tf.data's autotuning may sleep first, for up to a "
     "minute after long epochs."
 )
 """Speaks for one iterator for all epochs."""
+ONE_FOR_ALL = (
+    "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop."
+)
 FIRST_BATCHES = Recommendation(
     "Create the iterator once, before the loop (batches = iter(dataset.repeat())), and call next(batches) in each step.",
     "Nearly every step creates an iterator of its own, as next(iter(dataset)) does. Where the dataset holds more than one batch, the "
@@ -190,7 +193,7 @@ class GapCause(StrEnum):
         ("#0c0c60", "#6c6090"),
         "Setting up and tearing down tf.data iterators leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
-            "Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop.",
+            ONE_FOR_ALL,
             ENDS_WHY,
             gains_all=True,
         ),

@@ -1,5 +1,6 @@
 """The steps as the job itself timed them: every step of a run, profiled or not."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,16 +53,28 @@ NOT_YET = "No step after the warm-up has ended yet."
 
 @dataclass(frozen=True)
 class Predicts:
-    """Calls of Keras' ``predict`` from one place; see :class:`~pipeline_lab.runs.run_events.PredictEvent`."""
+    """Calls of Keras' ``predict`` between steps; see :class:`~pipeline_lab.runs.run_events.PredictEvent`.
+
+    Attributes:
+        call: The line whose calls take most.
+        count, total_ns: All calls, and what they took.
+        span_ns: From the first step to the last one.
+        others: The other lines.
+    """
 
     call: str
     count: int
     total_ns: int
     span_ns: int
+    others: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, event: PredictEvent) -> "Predicts":
-        return cls(event.call, event.count, event.total_ns, event.span_ns)
+    def of(cls, events: Sequence[PredictEvent]) -> "Predicts | None":
+        """Sum up the events of each line, the longest one first; None without any."""
+        if not events:
+            return None
+        count, total_ns = sum(event.count for event in events), sum(event.total_ns for event in events)
+        return cls(events[0].call, count, total_ns, events[0].span_ns, tuple(event.call for event in events[1:]))
 
     @property
     def percent(self) -> float:
@@ -75,10 +88,16 @@ class Predicts:
         return is_short and self.count >= FEWEST_PREDICTS and self.percent >= PREDICTS_PERCENT
 
     @property
+    def calls(self) -> str:
+        """All lines: ``q.predict at train.py:40, q.predict at train.py:34``."""
+        return ", ".join((self.call, *self.others))
+
+    @property
     def change(self) -> str:
         """What to do about them."""
         model = self.call.partition(" at ")[0].removesuffix("predict").removesuffix(".")
-        return WITHOUT_PREDICT.change.format(call=self.call, model=model or "model")
+        change = WITHOUT_PREDICT.change.format(call=self.call, model=model or "model")
+        return f"{change} Do the same with {', '.join(self.others)}." if self.others else change
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +116,7 @@ class JobSteps:
             summed; what devices still had to do then is part of it.
         own_call: Call of the step with batches that the script makes itself: ``train_step at train.py:40``; its waits are what passes
             between these calls. None where a dataset makes them.
-        predicts: Calls of Keras' ``predict`` with a batch at a time, of the place where they take most; None where there are none.
+        predicts: Calls of Keras' ``predict`` with a batch at a time; None where there are none.
     """
 
     table: pa.Table
@@ -132,6 +151,8 @@ class JobSteps:
     @property
     def first_batch_ns(self) -> int | None:
         """How long the job waited for its very first batch: shuffle buffers fill, files open; None if not noted."""
+        if self.own_call is not None:
+            return None  # the script makes it
         first = tables.ints(self.table, "step") == 0
         waits = tables.ints(self.table, "wait_ns")[first & tables.valid(self.table, "wait_ns")]
         return int(waits[0]) if len(waits) else None
@@ -311,7 +332,7 @@ def _measure(job: JobView) -> JobSteps:
     except TraceIncompleteError:  # they are damaged, which others say
         return measured
     own_call = next((event.call for event in events.of(OwnBatchesEvent)), None)
-    predicts = next(map(Predicts.of, events.of(PredictEvent)), None)
+    predicts = Predicts.of(events.of(PredictEvent))
     return replace(measured, own_call=own_call, predicts=predicts)
 
 

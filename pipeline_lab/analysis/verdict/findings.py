@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import FEWER_EVALUATIONS, FIRST_BATCHES, StepPart
+from pipeline_lab.analysis.causes import ENDS_WHY, FEWER_EVALUATIONS, FIRST_BATCHES, ONE_FOR_ALL, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
@@ -144,12 +144,7 @@ def iterator_ends(results: Results) -> Finding | None:
                 Evidence("each", format_duration(found.total_ns / found.count)),
                 Evidence("longest", format_duration(found.longest_ns)),
             ]
-    what = (
-        f"{FIRST_BATCHES.why} {FIRST_BATCHES.change}"
-        if serve_one_step(made, job)
-        else "Each one builds the pipeline anew, and at its end it may sleep until its autotuning is due again, for up to a minute after "
-        "long epochs. Let one iterator serve all epochs: repeat() the dataset, with steps_per_epoch in fit, or next() in your own loop."
-    )
+    what = f"{FIRST_BATCHES.why} {FIRST_BATCHES.change}" if serve_one_step(made, job) else f"{ENDS_WHY} {ONE_FOR_ALL}"
     return Finding(
         "iterator-ends",
         f"{format_percent(percent)} of the training passed in setting up and tearing down iterators. {what}",
@@ -165,7 +160,7 @@ def small_predicts(results: Results) -> Finding | None:
         return None
     return Finding(
         "small-predicts",
-        f"{format_percent(found.percent)} of the training passed in {found.call}, called between steps with no more "
+        f"{format_percent(found.percent)} of the training passed in {found.calls}, called between steps with no more "
         f"than one batch at a time. {found.change}",
         (
             Evidence("calls", format_count(found.count)),

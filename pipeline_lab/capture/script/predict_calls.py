@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from pipeline_lab.capture.script.step_notes import Predicted
 
+MOST_LINES = 5
+"""Lines that are told of."""
+
 
 @dataclass
 class PredictCalls:
@@ -51,7 +54,7 @@ class PredictLog:
         self.is_waiting = False
 
     @property
-    def longest(self) -> tuple[str, PredictCalls] | None:
-        """The line whose calls took longest, and those; None where none counts."""
-        line, found = max(self._of_line.items(), key=lambda each: each[1].total_ns, default=("", PredictCalls()))
-        return (line, found) if found.count else None
+    def longest(self) -> list[tuple[str, PredictCalls]]:
+        """The lines whose calls took longest, with these, the first one longest; without those of which no call counts."""
+        counted = [each for each in self._of_line.items() if each[1].count]
+        return sorted(counted, key=lambda each: -each[1].total_ns)[:MOST_LINES]

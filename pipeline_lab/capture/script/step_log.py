@@ -171,8 +171,7 @@ class StepLog:
         own = max(self._own_steps, key=self._own_steps.__getitem__, default="")
         if own and 2 * self._own_steps[own] > self._step:
             self._log.write(OwnBatchesEvent(own))
-        if most := self._predicts.longest:
-            call, found = most
+        for call, found in self._predicts.longest:
             self._log.write(PredictEvent(call, found.count, found.total_ns, self._ended_ns - self._begun_ns))
         if self._table is None:
             self._log.write(NoteEvent(NO_STEPS))

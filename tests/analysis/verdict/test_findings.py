@@ -22,6 +22,7 @@ from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import breakdown, side_by_side
@@ -266,6 +267,21 @@ def test_views_of_an_image_that_meet_in_batches():
     )
     together = file_sampling.measure_sampling([DataFile("f", 100, 1)], rows, FileReads({}, {}), views=5)
     assert "In a batch of 10, 10 examples share their image" in sentence(replace(together, mixing=None))
+
+
+def test_all_lines_that_call_predict_are_summed_up_and_named() -> None:
+    lines = [
+        PredictEvent(f"q.predict at train.py:{line}", 20, ms * 10**6, 10**9) for line, ms in ((40, 300), (34, 200))
+    ]
+    predicts = Predicts.of(lines)
+    assert predicts is not None
+    job = replace(results.job_steps(), predicts=predicts)
+    (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
+    assert found.sentence.startswith(
+        "50 % of the training passed in q.predict at train.py:40, q.predict at train.py:34,"
+    )
+    assert found.sentence.endswith("q(x, training=False). Do the same with q.predict at train.py:34.")
+    assert Predicts.of([]) is None
 
 
 def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:

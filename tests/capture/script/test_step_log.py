@@ -358,7 +358,7 @@ def test_a_few_batches_that_the_script_makes_before_it_reads_a_dataset_are_not_r
     assert not [event for event in read_events(script.own.events) if isinstance(event, OwnBatchesEvent)]
 
 
-def test_of_the_places_that_call_predict_between_steps_the_one_where_it_takes_most_is_reported(script: Script) -> None:
+def test_the_places_that_call_predict_between_steps_are_reported_the_longest_first(script: Script) -> None:
     def predict(*calls: tuple[str, int]) -> None:
         for call, length_ms in calls:
             script.log.notes.append(Predicted(call, script.ms * MS, (script.ms + length_ms) * MS))
@@ -368,14 +368,14 @@ def test_of_the_places_that_call_predict_between_steps_the_one_where_it_takes_mo
     script.take(_training(), 1, 9)
     predict(("a", 2), ("b", 5), ("c", 900))  # the first call of a place traces
     script.take(_training(), 1, 9)
-    predict(("b", 7))
+    predict(("b", 7), ("a", 1))
     script.take(_training(), 1, 9)
     script.take(_training(), 1, 9)
     predict(("b", 900))  # after the last step
     script.rows()
-    (found,) = [event for event in read_events(script.own.events) if isinstance(event, PredictEvent)]
-    assert (found.call, found.count, found.total_ns) == ("b", 2, 12 * MS)
-    assert found.span_ns == (3 * 10 + 2 + 5 + 900 + 7) * MS
+    found = [event for event in read_events(script.own.events) if isinstance(event, PredictEvent)]
+    assert [(each.call, each.count, each.total_ns) for each in found] == [("b", 2, 12 * MS), ("a", 2, 3 * MS)]
+    assert found[0].span_ns == (3 * 10 + 2 + 5 + 900 + 7 + 1) * MS
 
 
 def test_a_script_whose_steps_nobody_sees_says_so(script: Script) -> None:
