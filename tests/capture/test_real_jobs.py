@@ -1,5 +1,6 @@
 """One real script, watched: it trains, profiles itself in between, and records windows of its own."""
 
+import os
 import re
 import subprocess
 import sys
@@ -68,7 +69,10 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "store")
     command = [sys.executable, "-m", "pipeline_lab.capture.watch_script", "--store", str(store.root)]
     command += ["--every", "3", "--seconds", "0.3", "train.py", str(store.root)]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    (scratch := tmp_path / "tmp").mkdir()  # AutoGraph leaves files
+    ended = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False, env={**os.environ, "TMPDIR": str(scratch)}
+    )
     assert ended.returncode == 0, ended.stderr[-2000:]
     own = ended.stdout.split()[-1]
     assert re.search(r"The script called os\._exit\(0\) at train\.py, line \d+", ended.stderr)
