@@ -31,8 +31,9 @@ LEAST_NAMED = 0.02
 LONGEST_CHANGE = 60
 PREDICTED = "predicted"
 """Name of the second strip, and of the text above it, which names the change; a page that names it already shortens that."""
-LEGEND_ROW, USUAL_ROWS = 19, 2
-"""Height of a row of the legend (two names on a phone), and the rows that fit without more height."""
+LEGEND_ROW, USUAL_ROWS, LONGEST_BESIDE = 19, 2, 16
+"""Height of a row of the legend, the rows that fit without more height, and the characters of a name that leave room for another one
+beside it on a phone: all columns are as wide as the longest."""
 CONTENDED = "taken by the input pipeline"
 """Name of what competition with the pipeline adds to a step's work."""
 CUT, LEAST_CUT = "cut", 0.01
@@ -87,9 +88,10 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
 
 
 def make_room_for_legend(figure: go.Figure, columns: int = 2) -> None:
-    """Lengthen a chart by the rows that its legend has on a phone, where so many names stand beside each other."""
-    named = sum(bar.showlegend is not False for bar in figure.data)
-    figure.update_layout(height=figure.layout.height + LEGEND_ROW * max(0, -(-named // columns) - USUAL_ROWS))
+    """Lengthen a chart by the rows that its legend has on a phone, where up to so many names stand beside each other."""
+    named = [bar.name or "" for bar in figure.data if bar.showlegend is not False]
+    fitting = columns if max(map(len, named), default=0) <= LONGEST_BESIDE else 1
+    figure.update_layout(height=figure.layout.height + LEGEND_ROW * max(0, -(-len(named) // fitting) - USUAL_ROWS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import plotly.graph_objects as go
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,7 @@ from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, sum_up
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures import anatomy_chart
-from pipeline_lab.figures.anatomy_chart import CONTENDED, CUT, step_anatomy, window_with_steps
+from pipeline_lab.figures.anatomy_chart import CONTENDED, CUT, make_room_for_legend, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
 from tests.support import results
@@ -150,6 +151,12 @@ def test_a_legend_of_many_names_takes_no_height_from_the_strips() -> None:
     named = [sum(bar.showlegend is not False for bar in figure.data) for figure in (few, more)]
     assert named[0] <= 4 < named[1]
     assert more.layout.height > few.layout.height
+    short, long = (
+        go.Figure([go.Bar(name=name) for name in ("a", "b", "c", each)], {"height": 100}) for each in ("d", "d" * 20)
+    )
+    make_room_for_legend(short)
+    make_room_for_legend(long)
+    assert (short.layout.height, long.layout.height) == (100, 138), "on a phone nothing stands beside a long name"
 
 
 def test_what_is_too_thin_to_see_is_not_in_the_legend() -> None:
