@@ -296,7 +296,7 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
 
 
 def _with_evaluations(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add what to do about evaluations, after what shortens the steps: that the verdict is about."""
+    """Add what to do about evaluations, after the first suggestion, which is about the steps, as the verdict is."""
     if evaluation_percent(judged(diagnosis)) is None:
         return found
     return (*found[:1], Suggestion(FEWER_EVALUATIONS.change, FEWER_EVALUATIONS.why), *found[1:])
@@ -357,7 +357,7 @@ def _without_repeats(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tup
 
 
 def _of_first_batches(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Say what to do where each step has an iterator of its own; other batches come then, so it is nobody's to do but the author's."""
+    """Say what to do where each step has an iterator of its own: the steps get other batches then, so only the author can do it."""
     results, known = judged(diagnosis), _known_one_iterator(found)
     if known is None or not serve_one_step(results.iterator_starts, diagnosis.job_steps):
         return found

@@ -149,7 +149,7 @@ class LaterEpochs:
     Attributes:
         first_step, start_ns: Number of their first step, and when it began, on the diagnosis' axis.
         first: The first epoch.
-        job_steps, iterator_starts, iterator_ends, calibration, live_model, job_load, profiler_cost: As for the whole job.
+        job_steps, iterator_starts, iterator_ends, checkpoints, calibration, live_model, job_load, profiler_cost: As for the whole job.
     """
 
     first_step: int
@@ -158,6 +158,7 @@ class LaterEpochs:
     job_steps: JobSteps | Unavailable
     iterator_starts: IteratorStarts | Unavailable
     iterator_ends: IteratorEnds | Unavailable
+    checkpoints: Checkpoints | Unavailable
     calibration: Calibration | Unavailable
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable

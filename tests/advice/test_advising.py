@@ -58,6 +58,7 @@ def later(found: Diagnosis) -> LaterEpochs:
         job_steps=found.job_steps,
         iterator_starts=found.iterator_starts,
         iterator_ends=found.iterator_ends,
+        checkpoints=found.checkpoints,
         calibration=found.calibration,
         live_model=found.live_model,
         job_load=found.job_load,

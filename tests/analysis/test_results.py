@@ -66,6 +66,7 @@ def test_the_document_holds_everything_that_the_verdict_rests_on():
         job_steps=whole.job_steps,
         iterator_starts=whole.iterator_starts,
         iterator_ends=whole.iterator_ends,
+        checkpoints=whole.checkpoints,
         calibration=whole.calibration,
         live_model=Unavailable("It was not sampled."),
         job_load=whole.job_load,

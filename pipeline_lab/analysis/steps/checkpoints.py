@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
-from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob
+from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.interruptions import Interruptions
 from pipeline_lab.errors import TraceIncompleteError
@@ -20,7 +20,7 @@ class Checkpoints(Interruptions):
     """The checkpoints that a job wrote between its steps.
 
     Each lasts from the call that writes it, or from the end of the steps that the device had still to do then, to the call's
-    return; the job's time is that from the beginning of the first step to the end of the last.
+    return; the job's time is that from the end of the warm-up on.
     """
 
 
@@ -34,7 +34,7 @@ def _measure(job: JobView) -> Checkpoints:
 
 
 def measure_checkpoints(events: JobEvents, steps: pa.Table) -> Checkpoints:
-    """Sum up the checkpoints of a run; one after its last step delays nobody.
+    """Sum up the checkpoints of a run after its warm-up; one after its last step delays nobody.
 
     Args:
         events: Of the job.
@@ -45,7 +45,8 @@ def measure_checkpoints(events: JobEvents, steps: pa.Table) -> Checkpoints:
     """
     if not steps.num_rows:
         raise TraceIncompleteError(NO_CHECKPOINT)
-    begun, ended = int(tables.ints(steps, "start_ns")[0]), int(tables.ints(steps, "end_ns")[-1])
+    first = np.argmin(tables.bools(steps, "warmup"))
+    begun, ended = int(tables.ints(steps, "start_ns")[first]), int(tables.ints(steps, "end_ns")[-1])
     spans = checkpoint_spans(events)
     spans = spans[(spans[:, 0] >= begun) & (spans[:, 0] < ended)]
     if not len(spans) or ended <= begun:
@@ -64,4 +65,6 @@ def _ready_ns(steps: pa.Table, when_ns: IntArray) -> IntArray:
     return ready_ns[last]
 
 
-CHECKPOINTS = Analysis(Checkpoints, per_job=PerJob(_measure, NO_CHECKPOINT), to_json=Checkpoints.to_json)
+CHECKPOINTS = Analysis(
+    Checkpoints, per_job=PerJob(_measure, NO_CHECKPOINT, later=as_it_is), to_json=Checkpoints.to_json
+)

@@ -174,11 +174,16 @@ EVALUATION_PERCENT = 20.0
 
 
 def evaluation_percent(results: Results) -> float | None:
-    """Return the share of the time that passed in evaluations, which are no part of the steps; None where it is small, or not known."""
+    """Return the share of the time after the warm-up that passed in evaluations, which are no part of the steps; None where it is small, or not known."""
     found, job = results.evaluation, results.job_steps
     if isinstance(found, Unavailable) or isinstance(job, Unavailable):
         return None
-    percent = 100.0 * found.total_ns / max(1, found.total_ns + job.total_ns)
+    begun_ns = tables.ints(job.table, "start_ns")[~tables.bools(job.table, "warmup")].min(
+        initial=np.iinfo(np.int64).max
+    )
+    is_after = tables.ints(found.passes, "start_ns") >= begun_ns
+    evaluated_ns = int(tables.ints(found.passes, "duration_ns")[is_after].sum())
+    percent = 100.0 * evaluated_ns / max(1, evaluated_ns + job.total_ns)
     return percent if percent >= EVALUATION_PERCENT else None
 
 

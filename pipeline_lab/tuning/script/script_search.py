@@ -51,9 +51,7 @@ ARM_S = 2.0
 SCREENING = (10,)
 """Rounds of the race that chooses among several; starting the script again for another one would cost more than it says."""
 SPEND_ALL = "All that is proved was raced."
-PROMISES_NOTHING = (
-    "It did not race, and the model expects no gain of it; give the search a longer --budget, or name it with --change."
-)
+PROMISES_NOTHING = "It did not race, and the model expects no gain from it; give the search a longer --budget, or name it with --change."
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
 OF_TRAINING = Unavailable("Not raced: it changes the training and not its input, and arms share one training.")
@@ -327,7 +325,7 @@ def _promises_nothing(found: Fix) -> bool:
 
 
 def _less_time(percent: float) -> str:
-    return f"up to {format_percent(percent)} less time per step" if percent >= LEAST_PERCENT else "no gain of that"
+    return f"up to {format_percent(percent)} less time per step" if percent >= LEAST_PERCENT else "no gain from that"
 
 
 def _found_nothing(ended: SearchEnded) -> bool:

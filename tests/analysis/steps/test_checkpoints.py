@@ -1,8 +1,10 @@
 """What checkpoints take of a job's time."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
 from pipeline_lab.errors import TraceIncompleteError
@@ -41,3 +43,13 @@ def test_a_job_without_checkpoints_has_no_number() -> None:
         measure_checkpoints(JobEvents(), _steps(3, MS))
     with pytest.raises(TraceIncompleteError):
         measure_checkpoints(JobEvents([CheckpointEvent(1, 2)]), STEPS.schema.empty_table())
+
+
+def test_checkpoints_of_the_warm_up_are_left_out() -> None:
+    steps = _steps(10, 100 * MS)
+    begun = steps.column("start_ns")[0].as_py()
+    steps = tables.replace_column(steps, "warmup", np.arange(10) < 4)
+    saved = JobEvents([CheckpointEvent(begun + a * MS, begun + (a + 60) * MS) for a in (300, 500)])
+    found = measure_checkpoints(saved, steps)
+    assert (found.count, found.total_ns) == (1, 60 * MS)
+    assert found.percent == pytest.approx(10), "of 600 ms"

@@ -17,7 +17,7 @@ from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
-from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.findings import evaluation_percent, find_all_findings
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
@@ -298,10 +298,16 @@ def test_evaluations_that_take_much_of_the_time_are_told_beside_the_steps(
 ) -> None:
     job = results.job_steps()
     each_ns = job.total_ns * evaluated_percent // (100 - evaluated_percent) // 4
-    columns = {"pass": np.arange(4), "step": np.arange(4), "start_ns": np.arange(4), "batches": 8}
+    begun_ns = int(tables.ints(job.table, "start_ns")[~tables.bools(job.table, "warmup")][0])
+    columns = {"pass": np.arange(4), "step": np.arange(4), "start_ns": begun_ns + np.arange(4), "batches": 8}
     passes = tables.build(PASS_TABLE, 4, **columns, duration_ns=each_ns, first_batch_ns=1000, loss=None, accuracy=None)
     whole = results.diagnosis(job_steps=job, evaluation=Evaluation(passes, None, 0, Unavailable("none")))
     assert reach_verdict(whole).sentence.endswith("Evaluations take 40 % of the whole time.") == is_told
     assert bool([each for each in find_all_findings(whole) if each.kind == "evaluations"]) == is_told
     advised = [one.change for one in advise(replace(whole, verdict=reach_verdict(whole))).verdict.suggestions]
     assert any(change.startswith("Evaluate less often") for change in advised) == is_told
+    before = tables.replace_column(
+        passes, "start_ns", begun_ns - 1 - np.arange(4)
+    )  # in the first of several epochs, say
+    early = results.diagnosis(job_steps=job, evaluation=Evaluation(before, None, 0, Unavailable("none")))
+    assert evaluation_percent(early) is None, "the steps that they lie between are not counted either"
