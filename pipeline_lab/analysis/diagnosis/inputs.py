@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class WindowList:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._settled: list[str] = []
+        self._settled: dict[str, None] = {}
         self._settled_files: list[str] = []
         self._settled_digest = hashlib.sha256()
         self._empty: list[str] = []
@@ -54,19 +54,19 @@ class WindowList:
 
     def look(self, *, everywhere: bool = False) -> list[str]:
         """Return the paths of the trace files, oldest window first; gzipped ones count."""
-        windows = sorted(_names_in(self._top), key=len)  # the 10,000th has a digit more
-        settled = len(self._settled)
-        is_longer = windows[:settled] == self._settled and len(windows) >= settled + NEWEST
-        if everywhere or not is_longer or any(map(self._traces, self._empty)):
+        windows = _names_in(self._top)
+        newest = self._not_settled(windows)
+        if everywhere or newest is None or any(map(self._traces, self._empty)):
             self._start_over()
-        changing = {window: self._traces(window) for window in windows[len(self._settled) :]}
+            newest = sorted(windows, key=_by_number)
+        changing = {window: self._traces(window) for window in newest}
         settling = list(changing)[:-NEWEST]
         for window in settling:
             files = changing.pop(window)
             self._settled_digest.update(_versions(files))
             self._settled_files += files
             self._empty += [] if files else [window]
-        self._settled += settling
+        self._settled |= dict.fromkeys(settling)
         self._newest_files = list(chain.from_iterable(changing.values()))
         return self._settled_files + self._newest_files
 
@@ -76,9 +76,22 @@ class WindowList:
         digest.update(_versions(self._newest_files))
         return digest.digest()
 
+    def _not_settled(self, windows: Sequence[str]) -> list[str] | None:
+        """Return the others, oldest first; None where they do not just follow the settled ones, or are too few."""
+        others = sorted((window for window in windows if window not in self._settled), key=_by_number)
+        are_all_there = len(windows) - len(others) == len(self._settled)
+        follow = not self._settled or (
+            len(others) >= NEWEST and _by_number(next(reversed(self._settled))) < _by_number(others[0])
+        )
+        return others if are_all_there and follow else None
+
     def _traces(self, window: str) -> list[str]:
-        names = _names_in(f"{self._top}/{window}")
+        names = sorted(_names_in(f"{self._top}/{window}"))
         return [f"{self._top}/{window}/{name}" for ending in _ENDINGS for name in names if name.endswith(ending)]
+
+
+def _by_number(window: str) -> tuple[int, str]:
+    return len(window), window  # the 10,000th has a digit more
 
 
 def _versions(files: Iterable[str]) -> bytes:
@@ -95,9 +108,9 @@ def version_of(file: str) -> str:
 
 
 def _names_in(folder: str) -> list[str]:
-    """Return what lies in a folder, sorted; of ten thousand windows, patterns would take seconds."""
+    """Return what lies in a folder, in any order; of ten thousand windows, patterns would take seconds."""
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208
+        return os.listdir(folder)  # noqa: PTH208
     except OSError:
         return []
 

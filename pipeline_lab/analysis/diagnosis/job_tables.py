@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling.file_sampling import Predict
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
@@ -72,6 +74,11 @@ class JobTables:
     @property
     def steps(self) -> pa.Table:
         return self._whole(STEPS)
+
+    @cached_property
+    def step_rows(self) -> StepRows:
+        """The time of the job divided among its steps."""
+        return divide_time(self.steps, launches_ahead=self.launches_ahead)
 
     @property
     def samples(self) -> pa.Table:

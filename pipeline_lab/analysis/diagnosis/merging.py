@@ -4,7 +4,6 @@ They are merged in the order of their times, whoever made them (this process, an
 whenever they came back; of a run that goes on, what was merged stays and later windows are added to it.
 """
 
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ class Fold:
         Returns:
             Each result; where no capture has it, why the first one has not.
         """
-        is_longer = len(self._parts) <= len(parts) and all(map(operator.is_, self._parts, parts))
+        is_longer = self._parts == parts[: len(self._parts)]  # parts are equal only to themselves
         if not is_longer:
             self._merged, self._with_between = {}, {}
         new = parts[len(self._parts) :] if is_longer else parts
@@ -114,7 +113,7 @@ class FoldMemory:
         known = len(self._given)
         if not known or origin_epoch_ns is None or origin_epoch_ns != self._origin_epoch_ns:
             return [], None
-        if known > len(parts) or not all(map(operator.is_, self._given, parts)):
+        if self._given != parts[:known]:
             return [], None
         places, zero = place_captures(parts[known:], origin_epoch_ns, self._windows)
         is_later = all(self._placed[-1].start_ns < place.capture.start_ns + place.shift_ns for place in places[:1])

@@ -13,8 +13,8 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.columns import BoolArray
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.steps.iterator_ends import end_spans
-from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.units import NS_PER_S
@@ -55,6 +55,7 @@ def measure_load(
     steps: pa.Table,
     resources: pa.Table,
     asleep: IntArray = EMPTY,
+    rows: StepRows | None = None,
 ) -> JobLoad:
     """Average what was sampled while steps ran that no profile window touched, or that are long.
 
@@ -64,11 +65,12 @@ def measure_load(
         steps: Of schema ``runs.run_tables.STEPS``.
         resources: Of schema ``runs.run_tables.RESOURCES``.
         asleep: When the job waited for iterators to end, shape (n, 2), ns since the epoch: that is left out.
+        rows: What :func:`divide_time` returned for these steps, where it was called before.
 
     Raises:
         TraceIncompleteError: There is no such sample, or the record does not tell the cores.
     """
-    rows = divide_time(steps)
+    rows = rows or divide_time(steps)
     plain = plain_steps(steps)
     if not plain.any():
         plain = ~tables.bools(steps, "warmup") & (rows.step_ns >= LONG_STEP_NS)
@@ -138,7 +140,7 @@ def _measure(job: JobView) -> JobLoad:
     found = job.tables
     if found.times_steps or isinstance(job.recorded, Unavailable):
         ends = end_spans(found.events)
-        return measure_load(found.environment, found.written, found.steps, found.resources, ends)
+        return measure_load(found.environment, found.written, found.steps, found.resources, ends, found.step_rows)
     return measure_recorded_load(found.environment, job.recorded, found.resources, job.origin_ns)
 
 

@@ -11,7 +11,8 @@ from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
-from pipeline_lab.analysis.steps.job_steps import divide_time, flushes, plain_steps
+from pipeline_lab.analysis.steps.job_steps import flushes
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import WindowEvent
 
@@ -58,20 +59,23 @@ class ProfilerCost:
     flushing_step_ns: float | None
 
 
-def measure_profiler_cost(events: JobEvents, steps: pa.Table, origin_ns: int) -> ProfilerCost:
+def measure_profiler_cost(
+    events: JobEvents, steps: pa.Table, origin_ns: int, rows: StepRows | None = None
+) -> ProfilerCost:
     """Compare steps inside and outside of windows.
 
     Args:
         events: The worker's events.
         steps: Of schema ``runs.run_tables.STEPS``.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        rows: What :func:`divide_time` returned for these steps, where it was called before.
 
     Raises:
         TraceIncompleteError: No window was recorded.
     """
     if not events.of(WindowEvent):
         raise TraceIncompleteError(NO_WINDOWS)
-    rows = divide_time(steps)
+    rows = rows or divide_time(steps)
     period = rows.step_ns
     spans = np.stack((rows.start_ns, rows.start_ns + period), axis=1)
     flushing = plain_steps(steps) & (length_within(flushes(events), spans) > 0)
@@ -111,7 +115,7 @@ _AS_NOTED = ("first_step", "last_step", "start_cost_ns", "stop_cost_ns", "size_b
 
 
 def _measure(job: JobView) -> ProfilerCost:
-    return measure_profiler_cost(job.tables.events, job.tables.steps, job.origin_ns)
+    return measure_profiler_cost(job.tables.events, job.tables.steps, job.origin_ns, job.tables.step_rows)
 
 
 def _to_json(cost: ProfilerCost) -> Document:

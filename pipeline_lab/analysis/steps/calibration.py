@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
-from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, StepRows, divide_time, plain_steps
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import format_duration
@@ -68,14 +69,14 @@ class Calibration:
 
 
 def read_calibration(
-    events: JobEvents, steps: pa.Table, *, launches_ahead: bool = False, times_vary: bool = False
+    events: JobEvents, steps: pa.Table, *, rows: StepRows | None = None, times_vary: bool = False
 ) -> Calibration:
     """Read the last calibration of a run.
 
     Args:
         events: The worker's events.
         steps: Of schema ``runs.run_tables.STEPS``.
-        launches_ahead: As for :func:`divide_time`.
+        rows: What :func:`divide_time` returned for these steps, where it was called before.
         times_vary: The steps take set times that differ, of which the compute-only step is the mean.
 
     Raises:
@@ -90,7 +91,7 @@ def read_calibration(
         raise TraceIncompleteError(NOT_CALIBRATED)
     device_only_ns = found[-1].device_only_ns
     assert device_only_ns is not None
-    rows = divide_time(steps, launches_ahead=launches_ahead)
+    rows = rows or divide_time(steps)
     step_ns = float(np.median(rows.step_ns[plain]))
     is_set = not found[-1].device_only_steps
     if not is_set and device_only_ns > TOLERANCE * step_ns:
@@ -142,9 +143,7 @@ def without_first_pace(calibration: Calibration, first: PhaseTimes, later: Phase
 
 def _measure(job: JobView) -> Calibration:
     found = job.tables
-    return read_calibration(
-        found.events, found.steps, launches_ahead=found.launches_ahead, times_vary=found.training.times_vary
-    )
+    return read_calibration(found.events, found.steps, rows=found.step_rows, times_vary=found.training.times_vary)
 
 
 def _of_later(calibration: Calibration, view: LaterView) -> Calibration:

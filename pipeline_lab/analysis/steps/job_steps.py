@@ -14,6 +14,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import OwnBatchesEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
@@ -163,7 +164,7 @@ def measure_job_steps(
     samples: pa.Table,
     origin_ns: int,
     *,
-    launches_ahead: bool = False,
+    rows: StepRows | None = None,
     checkpoints: IntArray | None = EMPTY,
 ) -> JobSteps:
     """Summarize the steps of a run.
@@ -172,7 +173,7 @@ def measure_job_steps(
         steps: Of schema ``runs.run_tables.STEPS``, in order.
         samples: Of schema ``runs.run_tables.SAMPLES``; no rows without the probe.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
-        launches_ahead: See :func:`divide_time`.
+        rows: What :func:`divide_time` returned for these steps, where it was called before.
         checkpoints: When they were being written, a set, ns since the epoch; None where that is not known, so that no break is counted.
 
     Raises:
@@ -181,7 +182,7 @@ def measure_job_steps(
     warmup = tables.bools(steps, "warmup")
     if warmup.all():
         raise TraceIncompleteError(NOT_YET)
-    rows = divide_time(steps, launches_ahead=launches_ahead)
+    rows = rows or divide_time(steps)
     measured = rows.step_ns[~warmup]
     wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
     calls = np.ma.masked_array(tables.ints(steps, "wait_ns"), np.ma.getmaskarray(wait))
@@ -236,67 +237,6 @@ def _counted(steps: pa.Table, measured: NDArray[np.bool_]) -> float:
     return float(examples.mean() * measured.sum()) if len(examples) else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class StepRows:
-    """The time of a job divided among its steps, without gaps and without overlaps; arrays of shape (steps,), ns.
-
-    The host may launch steps before the device is done with earlier ones. So a step's row begins with its request for a batch,
-    or when the result of the step before it was there, if that is later; it ends where the next row begins, the last one
-    with its own result. On a CPU, where each step is done before the next begins, a row lasts from request to request.
-
-        start(n) = max(request(n), ready(n - 1))
-        wait(n) = what of the wait for the batch lies in the row: until then, the device had earlier steps to do
-        compute(n) = ready(n) - max(batch arrived(n), ready(n - 1))
-        between(n) = start(n + 1) - ready(n): Python, checkpoints, waiting for nothing that a step needs
-
-    An evaluation between two steps belongs to neither row.
-
-    Attributes:
-        start_ns: Since the epoch.
-        wait_ns, compute_ns, between_ns: The parts of a row.
-        is_divided: Whether it is known what of the row after the wait is compute and what lies between; only their sum is, where
-            nobody waited for the result of a device that works beside the host.
-    """
-
-    start_ns: IntArray
-    wait_ns: IntArray
-    compute_ns: IntArray
-    between_ns: IntArray
-    is_divided: NDArray[np.bool_]
-
-    @property
-    def step_ns(self) -> IntArray:
-        """Length of each row."""
-        return self.wait_ns + self.compute_ns + self.between_ns
-
-
-def divide_time(steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
-    """Divide the time of a job among its steps.
-
-    Args:
-        steps: Of table ``runs.run_tables.STEPS``, in order. Without ``ready_ns``, as in older runs, a step is done when its
-            call returns, but no later than the next step's request.
-        launches_ahead: The call may return before the device is done, so that without ``ready_ns`` nobody knows when it was.
-    """
-    request, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
-    away = tables.or_zero(steps, "away_ns")
-    unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
-    has_result = tables.valid(steps, "ready_ns")
-    ready = np.where(has_result, tables.ints(steps, "ready_ns"), unknown)
-    start = np.maximum(request, np.append(request[:1], ready[:-1]))
-    wait = tables.or_zero(steps, "wait_ns")
-    arrived = np.clip(request + wait, start, np.maximum(start, ready))
-    following = np.append(start[1:] - away[1:], ready[-1:])
-    is_divided = has_result if launches_ahead else np.ones_like(has_result)
-    return StepRows(start, arrived - start, ready - arrived, following - ready, is_divided)
-
-
-def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
-    """Say which steps count as the job without the profiler: after the warm-up and outside of windows."""
-    warmup = tables.bools(steps, "warmup")
-    return ~warmup & (tables.ints(steps, "window") < 0)
-
-
 def _examples(samples: pa.Table, measured: IntArray) -> int:
     if not samples.num_rows:
         return 0
@@ -324,7 +264,7 @@ def _measure(job: JobView) -> JobSteps:
         found.steps,
         found.samples,
         job.origin_ns,
-        launches_ahead=found.launches_ahead,
+        rows=found.step_rows,
         checkpoints=_checkpoints(job),
     )
     try:

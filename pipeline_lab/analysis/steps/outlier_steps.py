@@ -27,9 +27,10 @@ from pipeline_lab.analysis.declaring.declaration import (
 )
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.iterator_ends import change_spans
-from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes
 from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import TraceIncompleteError
 
 MAD_FACTOR = 6.0
@@ -95,7 +96,7 @@ def find_in_job(
     *,
     saving: IntArray = NO_SPANS,
     ending: IntArray = NO_SPANS,
-    launches_ahead: bool = False,
+    time: StepRows | None = None,
 ) -> OutlierSteps:
     """Look at every step of a run.
 
@@ -106,12 +107,12 @@ def find_in_job(
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         saving: When checkpoints were written, a set, ns since the epoch.
         ending: When iterators were made and ended, a set, ns since the epoch.
-        launches_ahead: As for :func:`divide_time`.
+        time: What :func:`divide_time` returned for these steps, where it was called before.
 
     Raises:
         TraceIncompleteError: There are too few steps.
     """
-    time = divide_time(steps, launches_ahead=launches_ahead)
+    time = time or divide_time(steps)
     start, length = time.start_ns, time.step_ns
     parts = {"input_wait": time.wait_ns}
     if time.is_divided.all():
@@ -224,7 +225,7 @@ def _measure(job: JobView) -> OutlierSteps:
         job.origin_ns,
         saving=checkpoint_spans(found.events),
         ending=change_spans(found.events),
-        launches_ahead=found.launches_ahead,
+        time=found.step_rows,
     )
 
 

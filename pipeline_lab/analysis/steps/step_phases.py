@@ -17,7 +17,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob, to_ms
-from pipeline_lab.analysis.steps.job_steps import divide_time
+from pipeline_lab.analysis.steps.step_rows import divide_time
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.machine import process_memory, profiler_cost
-from pipeline_lab.analysis.steps import calibration, job_steps
+from pipeline_lab.analysis.steps import calibration, job_steps, step_rows
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import CalibrationEvent, WindowEvent
@@ -66,7 +66,7 @@ def test_an_evaluation_between_two_steps_belongs_to_none():
     found = job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH)
     assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [20, 20, 10]
     older = table.set_column(9, STEPS.schema.field(9), pa.nulls(3, pa.int64()))
-    assert [length / 10**6 for length in job_steps.divide_time(older).step_ns] == [20, 520, 10]
+    assert [length / 10**6 for length in step_rows.divide_time(older).step_ns] == [20, 520, 10]
 
 
 def test_breaks_last_from_an_epochs_last_call_to_the_next_ones_first_request():
@@ -95,7 +95,7 @@ def _on_a_device(*rows: tuple[int, int, int, int]) -> pa.Table:
 
 
 def _parts_ms(table: pa.Table) -> list[tuple[float, ...]]:
-    rows = job_steps.divide_time(table)
+    rows = step_rows.divide_time(table)
     return [
         tuple(part / 10**6 for part in parts)
         for parts in zip(rows.start_ns - EPOCH, rows.wait_ns, rows.compute_ns, rows.between_ns, strict=True)
@@ -187,26 +187,27 @@ LAUNCHED = steps(
 
 
 def test_where_calls_return_before_the_result_only_compute_and_between_together_are_known():
-    rows = job_steps.divide_time(LAUNCHED, launches_ahead=True)
+    rows = step_rows.divide_time(LAUNCHED, launches_ahead=True)
     assert not rows.is_divided.any()
-    found = job_steps.measure_job_steps(LAUNCHED, SAMPLES.schema.empty_table(), EPOCH, launches_ahead=True)
+    found = job_steps.measure_job_steps(LAUNCHED, SAMPLES.schema.empty_table(), EPOCH, rows=rows)
     assert found.table.column("compute_ns").null_count == LAUNCHED.num_rows
     assert (found.table.column("step_ns").to_pylist()[1:], found.table.column("wait_ns").null_count) == ([60e6] * 6, 0)
-    assert job_steps.divide_time(LAUNCHED).is_divided.all()
+    assert step_rows.divide_time(LAUNCHED).is_divided.all()
 
 
 def test_results_that_were_waited_for_divide_a_step_wherever_it_ran():
-    rows = job_steps.divide_time(_on_a_device((0, 1, 2, 21), (4, 1, 6, 41)), launches_ahead=True)
+    rows = step_rows.divide_time(_on_a_device((0, 1, 2, 21), (4, 1, 6, 41)), launches_ahead=True)
     assert rows.is_divided.all()
 
 
 def test_a_step_alone_is_not_taken_for_the_time_of_its_launch():
     event = CalibrationEvent(55e6, 5, 9e6, 5, None)
     assert calibration.read_calibration(JobEvents([event]), LAUNCHED).device_only_ns == 3e6
-    found = calibration.read_calibration(JobEvents([event]), LAUNCHED, launches_ahead=True)
+    divided = step_rows.divide_time(LAUNCHED, launches_ahead=True)
+    found = calibration.read_calibration(JobEvents([event]), LAUNCHED, rows=divided)
     assert (found.device_only_ns, found.step_ns) == (55e6, 60e6)
     slower = CalibrationEvent(63e6, 5, 9e6, 5, None)
-    assert calibration.read_calibration(JobEvents([slower]), LAUNCHED, launches_ahead=True).device_only_ns == 60e6
+    assert calibration.read_calibration(JobEvents([slower]), LAUNCHED, rows=divided).device_only_ns == 60e6
 
 
 def test_set_times_that_vary_are_compared_by_their_means():

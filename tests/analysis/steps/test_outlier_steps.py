@@ -12,6 +12,7 @@ from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
 from pipeline_lab.analysis.steps.local_level import NEIGHBOURS, local_level
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
+from pipeline_lab.analysis.steps.step_rows import divide_time
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_tables import RESOURCES, STEPS
 
@@ -123,7 +124,9 @@ def test_compute_and_python_of_steps_without_a_result_are_not_told_apart():
     made = pa.Table.from_pylist(table, schema=STEPS.schema)
     samples = RESOURCES.schema.empty_table()
     assert rows(find_in_job(made, samples, EMPTY, SECOND))[0][2] == "python"
-    assert rows(find_in_job(made, samples, EMPTY, SECOND, launches_ahead=True)) == [(20, 60, "compute_or_python", 140)]
+    assert rows(find_in_job(made, samples, EMPTY, SECOND, time=divide_time(made, launches_ahead=True))) == [
+        (20, 60, "compute_or_python", 140)
+    ]
 
 
 def test_too_few_steps_are_said():

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
-from pipeline_lab.analysis.steps.job_steps import divide_time
+from pipeline_lab.analysis.steps.step_rows import divide_time
 from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
