@@ -238,7 +238,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     eager, waits = _eager(diagnosis), verdict.verdict_class is VerdictClass.INPUT_BOUND
     if eager is not None and not waits:
         return (eager, *(found or _for_script(diagnosis, folder, ())))
-    recommendations = _about_breaks(verdict) or find_recommendations(
+    in_words = find_recommendations(
         verdict.verdict_class,
         verdict.cause,
         verdict.stage,
@@ -248,7 +248,9 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         verdict.overlap_percent,
         is_of_jax=diagnosis.source.is_of_jax,
     )
-    found = (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
+    if verdict.is_about_breaks or verdict.is_about_predicts:
+        in_words = _about_breaks(verdict)
+    found = (*in_words, *found) if found else _for_script(diagnosis, folder, in_words)
     return found if eager is None else _add(found, eager)
 
 

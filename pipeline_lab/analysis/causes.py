@@ -522,6 +522,10 @@ BREAKS_SENTENCE = (
     "Between its epochs the job stands still for {lost} of each {step} step ({share}), on average over all steps."
 )
 """Of a job whose device has nothing to do while one epoch ends and the next begins."""
+PREDICTS_SENTENCE = (
+    "Between its steps the job predicts a batch at a time for {lost} of each {step} step ({share}), in {calls}."
+)
+"""Of a job that calls Keras' ``predict`` again and again, where its steps themselves are short."""
 BREAKS_WHY = "Between epochs the iterator is made anew and callbacks run, while the device has nothing to do."
 """Speaks for one iterator for all epochs, where its ends themselves take no time."""
 

@@ -68,7 +68,8 @@ class Losses:
         slowed_percent: What competition with the pipeline lengthens the work by: it counts as lost, though the device is busy.
         waiting_percent: What of the loss to input shows as waiting; None where all of it does.
         unseen_percent: What breaks between steps take that no window saw, by cause, part of what is idle otherwise: setting up and
-            tearing down iterators, checkpoints, and Python, which stands for what else lies between epochs.
+            tearing down iterators, checkpoints, and Python, which stands for what else lies between epochs, and for predictions.
+        predicting_percent: Of Python, many calls of Keras' ``predict`` with a batch at a time between steps.
     """
 
     by_class: dict[VerdictClass, float]
@@ -80,11 +81,12 @@ class Losses:
     slowed_percent: float = 0.0
     waiting_percent: float | None = None
     unseen_percent: dict[GapCause, float] = field(default_factory=dict)
+    predicting_percent: float = 0.0
 
     @property
     def breaking_percent(self) -> float:
         """What lies between epochs beside iterators and checkpoints, and no window saw."""
-        return self.unseen_percent.get(GapCause.PYTHON, 0.0)
+        return self.unseen_percent.get(GapCause.PYTHON, 0.0) - self.predicting_percent
 
     @property
     def device_percent(self) -> float:
@@ -177,20 +179,28 @@ def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
     may_work_on = isinstance(calibration, Unavailable) and not tables.valid(job.table, "compute_ns").any()
     known = waiting + hidden + (0.0 if isinstance(calibration, Unavailable) else alone)
     breaking = 0.0 if may_work_on else min(100.0 * job.break_total_ns / job.total_ns, max(0.0, 100.0 - known))
-    by_class, ending = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}, 0.0
-    if breaking >= ENDS_PERCENT:
-        by_class[VerdictClass.IDLE_OTHER] = breaking
-        ending = min(breaking, find_iterator_percent(results, job))
-    else:
-        breaking = 0.0
+    breaking = breaking if breaking >= ENDS_PERCENT else 0.0
+    ending = min(breaking, find_iterator_percent(results, job))
+    predicting = min(_predicting_percent(job), max(0.0, 100.0 - known - breaking))
+    by_class = {VerdictClass.INPUT_BOUND: waiting, VerdictClass.HOST_CONTENTION: hidden}
+    unseen = {GapCause.ITERATOR_END: ending, GapCause.PYTHON: breaking - ending + predicting}
+    if idle := sum(unseen.values()):
+        by_class[VerdictClass.IDLE_OTHER] = idle
     worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
     return Losses(
         by_class,
         job.mean_ns,
         worker,
         are_recorded=False,
-        unseen_percent={GapCause.ITERATOR_END: ending, GapCause.PYTHON: breaking - ending} if breaking else {},
+        unseen_percent=unseen if idle else {},
+        predicting_percent=predicting,
     )
+
+
+def _predicting_percent(job: JobSteps) -> float:
+    """Return what many short calls of ``predict`` take of steps that last from one call of the script's own to the next."""
+    predicts = job.predicts if job.own_call is not None else None
+    return predicts.percent if predicts is not None and predicts.matter else 0.0
 
 
 def _with_breaks(losses: Losses, results: Results) -> Losses:

@@ -221,6 +221,7 @@ class Verdict:
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
         break_percent: Share of the step that lies between epochs, beside the setup and teardown of iterators, and no window saw.
+        predicting_percent: Share of the step that passes in many calls of Keras' ``predict`` between steps.
     """
 
     verdict_class: VerdictClass
@@ -234,6 +235,7 @@ class Verdict:
     lost_percent: float | None = None
     overlap_percent: float | None = None
     break_percent: float = 0.0
+    predicting_percent: float = 0.0
     calls: tuple[WrittenCall, ...] = ()
     doubts: tuple[str, ...] = ()
 
@@ -242,6 +244,8 @@ class Verdict:
         """What badges and tables call it; of idle time they name the cause."""
         if self.is_about_breaks:
             return "idle: between epochs"
+        if self.is_about_predicts:
+            return "idle: predictions"
         if self.verdict_class is VerdictClass.IDLE_OTHER and self.cause:
             cause = GapCause(self.cause)
             return f"idle: {'cause unknown' if cause is GapCause.UNKNOWN else cause.label}"
@@ -250,8 +254,16 @@ class Verdict:
     @property
     def is_about_breaks(self) -> bool:
         """Whether what the job loses lies between its epochs."""
-        is_python = self.verdict_class is VerdictClass.IDLE_OTHER and self.cause == GapCause.PYTHON
-        return is_python and self.break_percent > 0 and self.lost_percent == self.break_percent
+        return self._is_about_python and self.break_percent > 0 and self.lost_percent == self.break_percent
+
+    @property
+    def is_about_predicts(self) -> bool:
+        """Whether what the job loses passes in calls of ``predict`` between its steps."""
+        return self._is_about_python and self.predicting_percent > 0 and self.lost_percent == self.predicting_percent
+
+    @property
+    def _is_about_python(self) -> bool:
+        return self.verdict_class is VerdictClass.IDLE_OTHER and self.cause == GapCause.PYTHON
 
     @property
     def certainty(self) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from pipeline_lab.analysis.causes import (
     BREAKS_SENTENCE,
     PACE_SENTENCE,
+    PREDICTS_SENTENCE,
     SHARED_CORES_SENTENCE,
     SLOWED_SENTENCE,
     GapCause,
@@ -19,7 +20,7 @@ from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.idle_python import PythonFunction
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
@@ -50,7 +51,8 @@ def write_sentence(
     losses: Losses,
     share_percent: float | None = None,
     *,
-    is_between_epochs: bool = False,
+    instead: str = "",
+    predicts: Predicts | None = None,
     framework: str = "TensorFlow",
     function: PythonFunction | None = None,
 ) -> str:
@@ -62,7 +64,8 @@ def write_sentence(
         blame: The stage that the job waits for.
         losses: How the step divides.
         share_percent: What the cause takes of the step; None for all of the class.
-        is_between_epochs: That share lies between epochs.
+        instead: What stands for the cause's own sentence.
+        predicts: Calls of ``predict`` between the steps.
         framework: What the job is written in.
         function: In which most of the idle time in Python passes, if known.
     """
@@ -81,13 +84,14 @@ def write_sentence(
         runs = f", which runs Python in {functions}" if functions else ""
         why = f", most of all {stage}{runs}" if stage else ""
     elif kind is VerdictClass.IDLE_OTHER and cause:
-        template = BREAKS_SENTENCE if is_between_epochs else GapCause(cause).sentence
+        template = instead or GapCause(cause).sentence
         if of_class - share_percent >= NAMED_REST_PERCENT:
             template = f"{template.removesuffix('.')}; other causes add {format_duration(rest)}."
     return template.format(
         device=losses.worker,
         framework=framework,
         where="" if function is None else f", mostly {function.place},",
+        calls="" if predicts is None else predicts.calls,
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
         share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
@@ -257,11 +261,13 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
     confidence, doubts = _confidence(kind, losses, results, blame)
     lost_percent = losses.by_class.get(kind)
-    is_between_epochs = False
+    instead = ""
     if kind is VerdictClass.IDLE_OTHER and cause:
         lost_percent = _cause_percent(GapCause(cause), losses, results)
-        if is_between_epochs := cause == GapCause.PYTHON and losses.breaking_percent > lost_percent / 2:
-            lost_percent = losses.breaking_percent
+        if cause == GapCause.PYTHON and losses.breaking_percent > lost_percent / 2:
+            lost_percent, instead = losses.breaking_percent, BREAKS_SENTENCE
+        elif cause == GapCause.PYTHON and losses.predicting_percent > lost_percent / 2:
+            lost_percent, instead = losses.predicting_percent, PREDICTS_SENTENCE
     framework = "JAX" if results.source.is_of_jax else "TensorFlow"
     function = _find_function(results)
     sentence = write_sentence(
@@ -270,7 +276,8 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         blame,
         losses,
         lost_percent,
-        is_between_epochs=is_between_epochs,
+        instead=instead,
+        predicts=None if isinstance(results.job_steps, Unavailable) else results.job_steps.predicts,
         framework=framework,
         function=function,
     )
@@ -292,6 +299,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         lost_percent=lost_percent,
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
         break_percent=losses.breaking_percent,
+        predicting_percent=losses.predicting_percent,
         calls=(*blame.calls, *blame.filled_by),
         doubts=doubts,
     )

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
@@ -22,6 +22,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict, write_sen
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import PythonPart, SourcePlace, UserFunction
 from pipeline_lab.runs.run_documents import WrittenCall
+from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.units import format_duration
 from tests.analysis.steps.test_stragglers import breakdown
@@ -414,6 +415,36 @@ def test_without_traced_steps_the_jobs_own_waits_speak():
     missing = Unavailable("No window.")
     verdict = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing))
     assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize(
+    ("waits_ms", "calls", "expected"), [(1, 20, VerdictClass.IDLE_OTHER), (60, 20, None), (1, 9, None)]
+)
+def test_calls_of_predict_between_own_steps_are_no_work_of_the_step(
+    waits_ms: int, calls: int, expected: VerdictClass | None
+) -> None:
+    """Of steps of 75 ms, 30 % wait for the script, and two lines predict for 60 %; nine calls are too few to tell."""
+    missing, job = Unavailable("No dataset makes the batches."), results.job_steps()
+    lines = [PredictEvent(f"q.predict at train.py:{line}", calls // 2, 30 * 10**6, 10**8) for line in (40, 34)]
+    own = replace(
+        job,
+        own_call="q.train_on_batch at train.py:42",
+        predicts=Predicts.of(lines),
+        total_ns=job.count * 75 * results.MS,
+        wait_total_ns=job.count * waits_ms * results.MS,
+    )
+    verdict = reach_verdict(
+        results.diagnosis(
+            steps=missing, step_breakdown=missing, input_stalls=missing, calibration=missing, job_steps=own
+        )
+    )
+    assert (verdict.verdict_class is VerdictClass.IDLE_OTHER) is (expected is not None)
+    if expected is not None:
+        assert verdict.label == "idle: predictions"
+        assert verdict.sentence == (
+            "Between its steps the job predicts a batch at a time for 45 ms of each 75 ms step (60 %), in q.predict at "
+            "train.py:40, q.predict at train.py:34."
+        )
 
 
 def no_waits_recorded() -> JobSteps:
