@@ -85,6 +85,11 @@ COUNTED: dict[InputCause | None, tuple[str, ...]] = {
     InputCause.POOL_BOUND: ("pool",),
 }
 """Rewrites that a cause's own suggestion makes with a number of calls that the model has found to be enough."""
+OF_LIBRARY = (
+    "Make what {call} does from calls of your own, which take num_parallel_calls=tf.data.AUTOTUNE: interleave for the files, map to "
+    "parse their records."
+)
+"""Stands for the advice to run a stage in parallel that a library's function makes."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ class ScriptCase:
         calls = () if trained is None else tuple(self.recipe.upstream(trained.call))
         return numbers_of(self.verdict.calls, calls)
 
+    @property
+    def blames_library(self) -> bool:
+        """Whether a function of a library makes that stage, and the script only calls the function."""
+        by_number = {call.number: call for call in self.recipe.calls}
+        return bool(self.blamed) and not any(by_number[number].is_direct for number in self.blamed)
+
 
 def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     """Return what to try: the cause's fix, then what else helps, the best gain per risk first.
@@ -131,6 +142,10 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
+    if is_of_library := case.cause is InputCause.UNDER_PARALLEL and not fixes and case.blames_library:
+        own = [
+            replace(each, change=OF_LIBRARY.format(call=str(case.verdict.calls[0]).partition(" → ")[0])) for each in own
+        ]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
         fixes.insert(0, busy)
     helps = any(_gains(each, LEAST_GAIN_PERCENT) for each in fixes)
@@ -146,7 +161,7 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     elif case.cause is None:
         ordered = sorted([*head, *rest], key=lambda each: -_rank(each))
     else:
-        ordered = [*head, *rest]
+        ordered = [*rest, *head] if is_of_library else [*head, *rest]
     last = [found for change in instead if (found := _worth(case, change))]
     return tuple([*ordered, *last][:MOST])
 

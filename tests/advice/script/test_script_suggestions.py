@@ -228,6 +228,29 @@ def test_a_map_that_runs_on_all_threads_already_is_not_told_to_run_in_parallel()
     assert not any("num_parallel_calls=tf.data.AUTOTUNE" in each.after for each in found)
 
 
+def test_what_a_librarys_function_makes_is_cached_before_it_is_written_anew():
+    """Nobody can give the call num_parallel_calls; a cache behind it takes all of its 20 ms away."""
+    source, mapped, batch = recipe().calls
+    made = replace(mapped, method="map", text="make_csv_dataset(PATH)", is_direct=False)
+    own = replace(recipe(), calls=(source, made, batch))
+    calls = (WrittenCall(made.words, made.place),)
+    verdict = Verdict(
+        VerdictClass.INPUT_BOUND,
+        "It waits.",
+        (),
+        Confidence.MEDIUM,
+        stage="Map",
+        cause=InputCause.UNDER_PARALLEL,
+        lost_percent=75.0,
+        calls=calls,
+    )
+    words = find_recommendations(verdict.verdict_class, verdict.cause, "Map", calls, 75.0, NO_CALIBRATION)
+    found = suggest_for_script(ScriptCase(explain_script(replace(script(), recipe=own)), own, verdict), words)
+    assert "cache()" in (found[0].after or "")
+    anew = next(each.change for each in found[1:] if each.change.startswith("Make what"))
+    assert anew.startswith("Make what train.py:41 make_csv_dataset(PATH) does from calls of your own")
+
+
 def test_where_other_programs_fill_the_cores_and_nothing_helps_they_come_first():
     busy = script(cpu_share=1.0, step_ms=24.0, cores=2.0, pool_threads=2, other_cores=1.1)
     first = suggested(InputCause.UNDER_PARALLEL, busy)[0]
