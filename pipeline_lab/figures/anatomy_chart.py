@@ -59,7 +59,7 @@ def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unav
     strips_px = STRIP_HEIGHT * (1 + (better is not None))
     figure = new_figure("What a step consists of", mode, "Time per step (ms)", "", height=112 + strips_px)
     say(figure, _what_to_see(parts))
-    add_note(figure, name_parts_basis(diagnosis, diagnosis.verdict.step))
+    add_note(figure, name_parts_basis(diagnosis, diagnosis.verdict.step, diagnosis.later_epochs))
     start_ns, recorded = 0.0, _recorded_ranges(diagnosis)
     for part, length_ns in parts.items():
         _add_part(figure, part, start_ns, length_ns, step_ns, recorded.get(part, ""), mode)

@@ -50,7 +50,7 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
         evidence=verdict.evidence,
         suggestions=verdict.suggestions,
         step_parts_ns=_step_parts_ns(diagnosis),
-        parts_basis=name_parts_basis(diagnosis, verdict.step),
+        parts_basis=name_parts_basis(diagnosis, verdict.step, diagnosis.later_epochs),
         predicted=verdict.predicted,
     )
 

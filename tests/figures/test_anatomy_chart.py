@@ -15,6 +15,7 @@ from pipeline_lab.figures import anatomy_chart
 from pipeline_lab.figures.anatomy_chart import CONTENDED, CUT, make_room_for_legend, step_anatomy, window_with_steps
 from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
+from tests.advice.test_advising import later
 from tests.support import results
 
 
@@ -218,6 +219,19 @@ def test_where_the_verdict_is_about_all_steps_the_picture_names_both_lengths() -
     figure = step_anatomy(replace(found, verdict=replace(found.verdict, step=judged)))
     assert not isinstance(figure, Unavailable)
     assert notes_of(figure)[0].endswith("recorded steps, 50 ms; over all 195 steps of the job it is 80 ms.")
+
+
+def test_where_the_verdict_is_about_later_epochs_the_picture_says_which_steps_are_judged() -> None:
+    found = suggesting()
+    assert found.verdict.step is not None
+    assert not isinstance(found.job_steps, Unavailable)
+    epochs = replace(later(found), job_steps=replace(found.job_steps, count=120))
+    judged = replace(found.verdict.step, mean_ns=80e6)
+    figure = step_anatomy(replace(found, verdict=replace(found.verdict, step=judged), later_epochs=epochs))
+    assert not isinstance(figure, Unavailable)
+    (note,) = notes_of(figure)
+    assert "recorded steps of the whole job" in note
+    assert note.endswith("over the 120 steps that are judged it is 80 ms.")
 
 
 def test_a_single_step_is_no_mean() -> None:

@@ -1,7 +1,7 @@
 """The picture of a training step that a verdict speaks of: what it consists of on average, and which steps that is the mean of."""
 
 from pipeline_lab.analysis.causes import StepPart
-from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.results import LaterEpochs, Results
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.recording_effects import like_all_steps, name_left_out
@@ -66,8 +66,14 @@ _UNSEEN = {
 """What of all steps is added to the recorded ones, by the largest part of it."""
 
 
-def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
-    """Say which steps the parts are the mean of, and beside it how long those are that the verdict speaks of, if others."""
+def name_parts_basis(results: Results, judged: JudgedStep | None, later: LaterEpochs | None = None) -> str:
+    """Say which steps the parts are the mean of, and beside it how long those are that the verdict speaks of, if others.
+
+    Args:
+        results: Of all epochs.
+        judged: What the verdict speaks of.
+        later: The epochs that it speaks of, if not all.
+    """
     breakdown, parts, hosts, steps = deciding_breakdown(results), judged_parts_ns(results), results.hosts, results.steps
     if isinstance(breakdown, Unavailable) or isinstance(parts, Unavailable):
         return ""
@@ -78,11 +84,14 @@ def name_parts_basis(results: Results, judged: JudgedStep | None) -> str:
     else:
         count = round(count_training_steps(breakdown, steps))
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
-        said += without
+        said += (" of the whole job" if later is not None else "") + without
         unseen = _unseen_ns(results) or {}
         if any(unseen.values()):
             said += f" and of the {_UNSEEN[max(unseen, key=unseen.__getitem__)]}"
-    job, length_ns = results.job_steps, sum(parts.values())
+    job, length_ns = results.job_steps if later is None else later.job_steps, sum(parts.values())
     if judged is None or isinstance(job, Unavailable) or abs(judged.mean_ns - length_ns) <= SAME * length_ns:
         return f"{said}."
-    return f"{said}, {format_duration(length_ns)}; over all {format_count(job.count)} steps of the job it is {format_duration(judged.mean_ns)}."
+    steps_of_job = f"all {format_count(job.count)} steps of the job"
+    if later is not None:
+        steps_of_job = f"the {format_count(job.count)} steps that are judged"
+    return f"{said}, {format_duration(length_ns)}; over {steps_of_job} it is {format_duration(judged.mean_ns)}."
