@@ -5,7 +5,7 @@ changes (:mod:`pipeline_lab.pipeline.changes`); it never offers what is known to
 such as whether a function also takes whole batches, is left to the proof.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +122,8 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
                 continue
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
-            kept = [each for each in call.stateful if each not in OF_PYTHON or not call.python]
-            if any(not is_random(each) or "(seeded)" in each for each in kept):
+            kept = _kept_by(call)
+            if not all(map(is_random, kept)) or _is_seeded(kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
             if call.python:
@@ -138,6 +138,26 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
             )
 
     return find
+
+
+def _kept_by(call: DatasetCall) -> list[str]:
+    """Return what of a function's operations, beside Python, gives something else each time, or keeps a state."""
+    return [each for each in call.stateful if each not in OF_PYTHON or not call.python]
+
+
+def _is_seeded(stateful: Iterable[str]) -> bool:
+    return any("(seeded)" in each for each in stateful)
+
+
+def _parallel_draws(chain: Chain) -> Iterator[RewritePlace]:
+    for call in chain.direct:
+        kept, given = _kept_by(call), call.arguments.get("num_parallel_calls")
+        if call.method == "map" and given is None and _is_seeded(kept) and all(map(is_random, kept)):
+            yield RewritePlace(
+                call,
+                (SetArgument(call.number, "num_parallel_calls", AUTOTUNE),),
+                f"Run {said_at(call)} in parallel, though a seed is set: its random draws then go to other examples each time.",
+            )
 
 
 def _batch_first(chain: Chain) -> Iterator[RewritePlace]:
@@ -280,6 +300,15 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.LOW,
         _parallel("map", "Run"),
+        in_branches=True,
+    ),
+    Rewrite(
+        "parallel-draws",
+        "Parallel calls of a map that draws from a seed",
+        "Several cores call the function; which example gets which random draw is then left to chance.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _parallel_draws,
         in_branches=True,
     ),
     Rewrite(

@@ -60,6 +60,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
         "one-iterator",
         "cache-python",
         "pool",
+        "parallel-draws",
         "parallel-python",
         "generator-batches",
         "split-cache",
@@ -527,6 +528,27 @@ def test_changes_are_read_as_they_are_typed(script: Recipe) -> None:
     assert parse_change(script, "prefetch").edits == (Insert(4, "prefetch", {"buffer_size": -1}),)
     assert parse_change(script, "batch-first").edits == (MoveBefore(3, 2),)
     assert parse_change(script, "steps_per_execution=4").edits == (SetTraining("steps_per_execution", 4),)
+
+
+@pytest.mark.parametrize(
+    ("stateful", "applies"),
+    [
+        (("RandomUniform (seeded)",), True),
+        (("RandomUniform",), False),
+        (("RandomUniform (seeded)", "AssignAddVariableOp"), False),
+    ],
+)
+def test_a_map_that_draws_from_a_seed_runs_in_parallel_by_a_change_of_its_own(
+    stateful: tuple[str, ...], applies: bool
+) -> None:
+    text, recipe = recipe_of(".range(8).map(f)", map={"stateful": stateful})
+    found = [change for change in find_changes(recipe) if change.rewrite == "parallel-draws"]
+    assert len(found) == applies
+    for change in found:
+        assert "though a seed is set" in change.words
+        assert parse_change(recipe, change.request) == change
+        edited = edit_sources(recipe, found, {PATH: text}).texts[PATH]
+        assert ".map(f, num_parallel_calls=tf.data.AUTOTUNE)" in edited
 
 
 def test_what_is_set_can_be_asked_for_again(script: Recipe) -> None:

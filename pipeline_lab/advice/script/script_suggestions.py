@@ -49,7 +49,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
         "split-cache",
         "disk-cache",
     ),
-    InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
+    InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first", "parallel-draws"),
     InputCause.POOL_BOUND: ("pool", "batch-first"),
     InputCause.CPU_BOUND: (
         "cache",
@@ -231,7 +231,7 @@ FULL_CORES = 0.5
 
 def _is_done(case: ScriptCase, change: Change) -> bool:
     """Say whether TensorFlow's rewrites run the call in parallel already, with all threads of the pool."""
-    if isinstance(case.run, Unavailable) or change.rewrite != "parallel-map":
+    if isinstance(case.run, Unavailable) or change.rewrite not in ("parallel-map", "parallel-draws"):
         return False
     ran = [stage for stage in case.run.stages if change.call in stage.calls]
     return any(stage.works_ahead and stage.at_once >= case.run.pool_threads > 1 for stage in ran)

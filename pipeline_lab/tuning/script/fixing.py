@@ -38,7 +38,7 @@ from pipeline_lab.tuning.script.script_result import of_changed
 from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
-ON_REQUEST = frozenset({"disk-cache", "snapshot", "steps-per-execution"})
+ON_REQUEST = frozenset({"disk-cache", "parallel-draws", "snapshot", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
 OWN_BATCHES = "The script makes its batches itself, between the calls of {call}; only pipelines of tf.data and Keras can be changed."
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."

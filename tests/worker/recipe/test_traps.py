@@ -229,6 +229,11 @@ def test_a_seed_stays_where_it_is_and_its_draws_with_their_examples(fix: FixScri
     found = fix("seeded")
     assert proposed(found) == ["prefetch"]
     assert ".shuffle(16, seed=5)" in found.diff().replace("+", "")
+    assert "--change parallel-draws" in left(found)["parallel-draws"], "in parallel each run would draw otherwise"
+    asked = fix("seeded", "parallel-draws")
+    assert asked.proof is not None
+    assert asked.proof.outcome is ProofOutcome.REDRAWN
+    assert ".map(noisy, num_parallel_calls=tf.data.AUTOTUNE)" in asked.diff()
 
 
 def test_a_dataset_that_is_read_twice_stays_the_same_for_both(fix: FixScript) -> None:
