@@ -211,8 +211,8 @@ class LookBack:
 
     Args:
         recording: The run.
-        calibrates: Whether to time them; None where that costs the training nothing: a step that ``fit`` took, whose model the
-            script still has, on data that a generator or unknown source does not give.
+        calibrates: Whether to time them; None where that costs the training nothing: a step that ``fit`` took, whose model is
+            small or the script still has, on data that a generator or unknown source does not give.
         samples: Whether to find the files.
     """
 
@@ -229,7 +229,7 @@ class LookBack:
         if is_wanted:
             keep_last_step()
         if is_wanted or self._calibrates is None:
-            keep_last_fit(with_model=is_wanted)
+            keep_last_fit(large_models=is_wanted)
 
     def look(self, say: Callable[[str], None]) -> None:
         """Do it, and say so first; Ctrl-C leaves it."""

@@ -5,6 +5,7 @@ Keras 3 with TensorFlow as its backend, and Keras 2 (the package ``tf_keras``), 
 
 import contextlib
 import functools
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ from pipeline_lab.capture.script.step_notes import (
 
 KERAS_BATCH = 32
 """Examples of a batch where ``predict`` is not told how many."""
+SMALL_BYTES = 128 << 20
+"""Variables of a model and its optimizer that are kept until the next ``fit`` although the script has dropped the model."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,10 @@ class Fit:
 
 
 class _KeptFit:
-    """The last call of ``fit``; its dataset is kept until the next one, its model only if that is asked for."""
+    """The last call of ``fit``; its dataset is kept until the next one, its model if it is small or that is asked for."""
 
-    def __init__(self, *, with_model: bool) -> None:
-        self._with_model = with_model
+    def __init__(self, *, large_models: bool) -> None:
+        self._large_models = large_models
         self.drop()
 
     def drop(self) -> None:
@@ -73,7 +76,7 @@ class _KeptFit:
         self._is_fed = False
 
     def keep(self, model: Any, dataset: Any, *, is_fed: bool) -> None:
-        self._model = (lambda: model) if self._with_model else weakref.ref(model)
+        self._model = (lambda: model) if self._large_models or _is_small(model) else weakref.ref(model)
         self._dataset, self._is_fed = dataset, is_fed
 
     def fit(self) -> Fit | None:
@@ -85,14 +88,22 @@ _kept: _KeptFit | None = None
 """None until somebody wants it."""
 
 
-def keep_last_fit(*, with_model: bool) -> None:
+def _is_small(model: Any) -> bool:
+    with contextlib.suppress(Exception):  # a model of any kind
+        variables = (*model.variables, *getattr(model.optimizer, "variables", ()))
+        sizes: Iterator[int] = (math.prod(each.shape) * int(tf.as_dtype(each.dtype).size) for each in variables)
+        return sum(sizes) <= SMALL_BYTES
+    return False
+
+
+def keep_last_fit(*, large_models: bool) -> None:
     """Keep the last ``fit`` from now on, to time it by itself afterwards.
 
     Args:
-        with_model: Also a model that the script drops, and the memory that it takes.
+        large_models: Also a model of more than :data:`SMALL_BYTES` that the script drops, and the memory that it takes.
     """
     global _kept
-    _kept = _kept or _KeptFit(with_model=with_model)
+    _kept = _kept or _KeptFit(large_models=large_models)
 
 
 def last_fit() -> Fit | None:

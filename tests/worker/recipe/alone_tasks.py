@@ -70,7 +70,7 @@ def time_fit_alone(steps_per_execution: int = 1, run_eagerly: bool = False, prin
     """Time the step of a model after its ``fit``; return what was written, and whether the model is as it was."""
     with patch.object(keras_hooks, "_kept", None):
         keras_hooks.hook_keras()
-        keras_hooks.keep_last_fit(with_model=False)
+        keras_hooks.keep_last_fit(large_models=False)
         model = _fitted(
             steps_per_execution=steps_per_execution, run_eagerly=run_eagerly, loss=_told if prints else "mse"
         )
@@ -82,18 +82,19 @@ def time_fit_alone(steps_per_execution: int = 1, run_eagerly: bool = False, prin
 
 
 def forget_fits() -> dict[str, Any]:
-    """Return whether a fit is known, while its model lives and once it is gone, kept with its model and without."""
+    """Return whether a fit is known, while its model lives and once it is gone: of a small and a large one, which is asked for or not."""
     known = {}
-    for with_model in (False, True):
-        with patch.object(keras_hooks, "_kept", None):
-            keras_hooks.hook_keras()
-            keras_hooks.keep_last_fit(with_model=with_model)
-            model = _fitted()
-            known[f"alive, {with_model}"] = keras_hooks.last_fit() is not None
-            del model
-            keras.backend.clear_session()
-            gc.collect()
-            known[f"gone, {with_model}"] = keras_hooks.last_fit() is not None
+    for size, most_bytes in (("small", keras_hooks.SMALL_BYTES), ("large", 0)):
+        for large_models in (False, True):
+            with patch.object(keras_hooks, "_kept", None), patch.object(keras_hooks, "SMALL_BYTES", most_bytes):
+                keras_hooks.hook_keras()
+                keras_hooks.keep_last_fit(large_models=large_models)
+                model = _fitted()
+                known[f"alive, {size}, {large_models}"] = keras_hooks.last_fit() is not None
+                del model
+                keras.backend.clear_session()
+                gc.collect()
+                known[f"gone, {size}, {large_models}"] = keras_hooks.last_fit() is not None
     return known
 
 
@@ -123,7 +124,7 @@ def name_fits_to_time() -> dict[str, bool]:
     for name, fit in given.items():
         with patch.object(keras_hooks, "_kept", None):
             keras_hooks.hook_keras()
-            keras_hooks.keep_last_fit(with_model=True)
+            keras_hooks.keep_last_fit(large_models=True)
             with strategies.get(name, contextlib.nullcontext()):
                 model = keras.Sequential([keras.layers.Dense(1)])
                 model.compile("sgd", "mse")

@@ -63,7 +63,7 @@ def time_keras_2_alone(steps_per_execution: int = 1) -> dict[str, Any]:
     """Time the step of a model after its ``fit``; return what was written, and whether the model is as it was."""
     with patch.object(keras_hooks, "_kept", None):
         keras_hooks.hook_keras()
-        keras_hooks.keep_last_fit(with_model=False)
+        keras_hooks.keep_last_fit(large_models=False)
         model = _model(steps_per_execution=steps_per_execution)
         model.fit(_pairs(6), epochs=2, verbose=0)
         before = [each.numpy() for each in (*model.variables, *model.optimizer.variables)]
@@ -79,7 +79,7 @@ def read_sequences() -> dict[str, Any]:
     for workers, callbacks in ((1, []), (2, []), (2, [_Ends()])):
         with patch.object(keras_hooks, "_kept", None):
             keras_hooks.hook_keras()
-            keras_hooks.keep_last_fit(with_model=True)
+            keras_hooks.keep_last_fit(large_models=True)
             _model().fit(Rows(), workers=workers, epochs=2, verbose=0, callbacks=callbacks)
             fit = keras_hooks.last_fit()
             assert fit is not None

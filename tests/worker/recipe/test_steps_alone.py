@@ -71,15 +71,12 @@ def test_a_loop_trains_on_what_gradients_are_taken_for_however_often_another_dat
     assert "take" in ask_tensorflow(f"{TASKS}:find_trained_in_loop", loop=loop)
 
 
-def test_a_model_that_the_script_drops_is_kept_only_where_that_is_asked_for(
+def test_a_large_model_that_the_script_drops_is_kept_only_where_that_is_asked_for(
     ask_tensorflow: Callable[..., Any],
 ) -> None:
-    assert ask_tensorflow(f"{TASKS}:forget_fits") == {
-        "alive, False": True,
-        "gone, False": False,
-        "alive, True": True,
-        "gone, True": True,
-    }
+    known = ask_tensorflow(f"{TASKS}:forget_fits")
+    assert len(known) == 8
+    assert [case for case, is_kept in known.items() if not is_kept] == ["gone, large, False"]
 
 
 def test_what_may_wait_for_ever_is_not_read_again_unasked(ask_tensorflow: Callable[..., Any]) -> None:
