@@ -33,8 +33,8 @@ WITHOUT_FUNCTION = Recommendation(
 )
 """Of a step that runs op by op, whatever the verdict calls the time between its ops."""
 WITHOUT_PREDICT = Recommendation(
-    "Call the model itself in place of {call}: {model}(x, training=False).",
-    "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one.",
+    "Put {model}.predict_on_batch(x) in place of {call}: it returns the same array.",
+    "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one; predict_on_batch makes none.",
 )
 """Of a loop that calls Keras' ``predict`` again and again with a batch at a time."""
 FEWER_EVALUATIONS = Recommendation(

@@ -324,7 +324,7 @@ def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> Non
 
     one = first(10, 80)
     assert one is not None
-    assert one.change == f"Call the model itself in place of {call}: generator(x, training=False)."
+    assert one.change == f"Put generator.predict_on_batch(x) in place of {call}: it returns the same array."
     assert one.predicted_gain_percent == 80.0
     assert first(9, 80) is first(10, 9) is None
     assert first(10, 80, each=10**7) is None, "it computes"
@@ -336,5 +336,8 @@ def test_where_calls_of_predict_hold_the_job_back_nothing_else_is_advised_first(
     assert verdict.is_about_predicts
     job = replace(results.job_steps(), predicts=Predicts("q.predict at train.py:4", 20, 60, 100))
     suggested = advise(replace(found, verdict=verdict, job_steps=job)).verdict.suggestions
-    assert suggested[0].change == "Call the model itself in place of q.predict at train.py:4: q(x, training=False)."
+    assert (
+        suggested[0].change
+        == "Put q.predict_on_batch(x) in place of q.predict at train.py:4: it returns the same array."
+    )
     assert not [one for one in suggested if one.change == GapCause.PYTHON.recommendation.change]

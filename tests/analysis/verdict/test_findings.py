@@ -280,7 +280,7 @@ def test_all_lines_that_call_predict_are_summed_up_and_named() -> None:
     assert found.sentence.startswith(
         "50 % of the training passed in q.predict at train.py:40, q.predict at train.py:34,"
     )
-    assert found.sentence.endswith("q(x, training=False). Do the same with q.predict at train.py:34.")
+    assert found.sentence.endswith("it returns the same array. Do the same with q.predict at train.py:34.")
     assert Predicts.of([]) is None
 
 
@@ -288,7 +288,7 @@ def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
     job = replace(results.job_steps(), predicts=Predicts("model.predict at train.py:4", 20, 60_000_000, 100_000_000))
     (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
     assert found.sentence.startswith("60 % of the training passed in model.predict at train.py:4")
-    assert found.sentence.endswith("model(x, training=False).")
+    assert found.sentence.endswith("it returns the same array.")
     assert [evidence.value for evidence in found.evidence] == ["20", "3 ms"]
 
 
