@@ -12,15 +12,18 @@ from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.iterator_ends import IteratorStarts
+from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script import fixing, proof, worth_trying
-from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, may_be_held_up
+from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, find_fix, may_be_held_up
 from pipeline_lab.tuning.script.proving import LeftAlone, is_good, places_of, watched_places
 from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
+from tests.support import results
 from tests.support.scripts import DECODE, recipe, script, stages
 from tests.support.written_recipe import written_recipe
 
@@ -340,3 +343,10 @@ def test_a_file_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="meanwhile"):
         list(apply(edited))
     assert path.read_text() == "other"
+
+
+def test_a_script_that_makes_its_batches_itself_is_told_what_to_do_by_hand(tmp_path: Path) -> None:
+    predicts = Predicts("q.predict at train.py:40", 20, 60_000_000, 100_000_000)
+    own = replace(results.job_steps(), own_call="q.train_on_batch at train.py:42", predicts=predicts)
+    with pytest.raises(StoreError, match="makes its batches itself.* Put q.predict_on_batch.x. in place of"):
+        find_fix(RunFolder(tmp_path), proof.Script("train.py"), Wishes(), results.diagnosis(job_steps=own))

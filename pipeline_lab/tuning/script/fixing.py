@@ -121,7 +121,8 @@ def find_fix(
     """
     steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
     if not isinstance(steps, Unavailable) and steps.own_call is not None:
-        raise StoreError(OWN_BATCHES.format(call=steps.own_call))
+        by_hand = f" {steps.predicts.change}" if steps.predicts is not None and steps.predicts.matter else ""
+        raise StoreError(OWN_BATCHES.format(call=steps.own_call) + by_hand)
     recipe = read_recipe(folder.recipe)
     use = None if recipe is None else recipe.trained
     if recipe is None or use is None:
