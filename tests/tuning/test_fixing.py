@@ -348,5 +348,5 @@ def test_a_file_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
 def test_a_script_that_makes_its_batches_itself_is_told_what_to_do_by_hand(tmp_path: Path) -> None:
     predicts = Predicts("q.predict at train.py:40", 20, 60_000_000, 100_000_000)
     own = replace(results.job_steps(), own_call="q.train_on_batch at train.py:42", predicts=predicts)
-    with pytest.raises(StoreError, match="makes its batches itself.* Put q.predict_on_batch.x. in place of"):
+    with pytest.raises(StoreError, match=r"makes its batches itself.* Put q.predict_on_batch.x. in place of"):
         find_fix(RunFolder(tmp_path), proof.Script("train.py"), Wishes(), results.diagnosis(job_steps=own))
