@@ -166,9 +166,15 @@ def _upstream(written: WrittenPipeline, begin: Sequence[int]) -> Iterator[int]:
 def _runs_as(written: WrittenPipeline, index: int, iterator: str) -> bool:
     from pipeline_lab.stages.registry import iterators_of  # loads pydantic, which stages that have names do without
 
-    op = written.stages[index].op
+    stage = written.stages[index]
     kind = re.sub(r"^(Forever|Finite|Memory|File)(?=Repeat|Take|Skip|Cache)", "", iterator)
-    return iterator in iterators_of(op) or op == method_of(kind) or kind_of(op) == kind_of(kind)
+    ops = (
+        stage.op,
+        stage.name.partition(":")[0],
+    )  # of a script the former is the call, which may have made several datasets
+    return any(
+        iterator in iterators_of(op) or op == method_of(kind) or kind_of(op) == kind_of(kind) for op in ops if op
+    )
 
 
 def _call_of(stage: WrittenStage) -> WrittenCall:

@@ -120,6 +120,27 @@ def test_without_a_trace_the_order_of_the_iterators_tells():
     )
 
 
+def test_of_several_datasets_that_one_call_made_each_is_found_though_another_run_of_it_was_recorded():
+    """A function that makes the pipeline was called again, which gave its datasets other numbers than the windows have."""
+    made = call(1, "from_generator", 1, nodes=("TensorDataset:1000010", "FlatMapDataset:1000011"), python=(PYTHON,))
+    shuffled = call(2, "shuffle", 2, 1, nodes=("ShuffleDataset:1000012",))
+    again = written_by_recipe(Recipe((made, shuffled), (DatasetUse(TRAINING, 2, None, "", 1, 6),)), 4)
+    assert words(
+        again,
+        Ran("Root"),
+        Ran("Root::Shuffle", 0, "ShuffleDataset:1000002"),
+        Ran("Root::Shuffle::FlatMap", 1, "FlatMapDataset:1000001"),
+        Ran("Root::Shuffle::FlatMap::FromTensor", 2, "TensorDataset:1000000"),
+        Ran("Root::Shuffle::FlatMap::Generator", 2, "GeneratorDataset"),
+    ) == {
+        "Root": "",
+        "Shuffle": "train.py:2 .shuffle()",
+        "FlatMap": "train.py:1 .from_generator()",
+        "FromTensor": "train.py:1 .from_generator()",
+        "Generator": "train.py:1 .from_generator()",
+    }
+
+
 def test_the_line_that_runs_python_names_a_fused_stage():
     fused = Ran("MapAndBatch", None, "fused(MapDataset:1000002,BatchDataset:1000003)")
     assert name_stage(calls_of_stages(SCRIPT, [fused])["MapAndBatch"], "MapAndBatch") == "train.py:5 .map()"
