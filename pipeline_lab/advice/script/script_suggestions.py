@@ -19,7 +19,7 @@ from pipeline_lab.analysis.verdict.input_causes import MANY_CALLS, TINY_CALL_NS
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
-from pipeline_lab.pipeline.changes import Change, Edit, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Edit, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
@@ -142,6 +142,11 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
+    workers = next((change for change in changes if change.rewrite == "workers"), None)
+    if own and workers is not None and case.cause is InputCause.PYTHON_BOUND:
+        fixes = [each for each in fixes if each.change != workers.words]
+        changes = [change for change in changes if change is not workers]
+        own = [_with_threads(own[0], word_change(case, workers, ""))]
     if is_of_library := case.cause is InputCause.UNDER_PARALLEL and not fixes and case.blames_library:
         own = [
             replace(each, change=OF_LIBRARY.format(call=str(case.verdict.calls[0]).partition(" → ")[0])) for each in own
@@ -224,6 +229,7 @@ def _gains(suggestion: Suggestion, percent: float) -> bool:
 CORE_CAUSES = (InputCause.UNDER_PARALLEL, InputCause.CPU_BOUND, InputCause.POOL_BOUND)
 """Causes that full cores look like."""
 QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
+LOCK_UNKNOWN = "How much of its work holds Python's lock, so that threads take turns, was not measured; a race tells."
 SHARED = "The pipeline works on the cores that the training step needs."
 FULL_CORES = 0.5
 """Part of the cores that other programs take at least where they are what holds the input up."""
@@ -359,6 +365,33 @@ def hold_back(run: ScriptRun, found: ScriptPrediction) -> str:
     return f"Then {limit.name} limits the step, {format_duration(limit.time_ns)}."
 
 
+def _with_threads(words: Suggestion, taken: Suggestion) -> Suggestion:
+    """Return words about Python that several threads may run, with the edit; its gain lies anywhere between that with and without Python's lock."""
+    bounds = taken.gain_range_percent
+    if bounds is not None:
+        words = replace(
+            words,
+            predicted_gain_percent=round(sum(bounds) / 2, 1),
+            gain_range_percent=bounds,
+            held_back=LOCK_UNKNOWN,
+        )
+    return replace(
+        words,
+        side_effects=taken.side_effects,
+        risk=taken.risk,
+        before=taken.before,
+        after=taken.after,
+        place=taken.place,
+    )
+
+
+def _taking_no_time(case: ScriptCase) -> list[int]:
+    """Return the calls that take no time once all is done that the cause's words ask for: a cache spares all before it, too."""
+    if case.cause is InputCause.CPU_BOUND and case.recipe.trained is not None:
+        return [call.number for call in case.recipe.upstream(case.recipe.trained.call)]
+    return [*case.blamed, *_one_by_one(case)]
+
+
 def _one_by_one(case: ScriptCase) -> Iterator[int]:
     """Yield the calls that hand on many elements of a batch for next to nothing each, where that is what costs: whole batches save all of it."""
     if case.cause is InputCause.CALL_OVERHEAD and not isinstance(case.run, Unavailable):
@@ -368,7 +401,7 @@ def _one_by_one(case: ScriptCase) -> Iterator[int]:
 
 
 def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
-    """Give words about the blamed function the line, and the most that they can gain: the function taking no time at all."""
+    """Give words about the blamed stage the line, and the most that they can gain: the stage taking no time, or running on all threads."""
     place = next((call.place for call in case.verdict.calls if call.place is not None), None)
     text = next((call.text for call in case.verdict.calls if call.place is not None), "")
     placed = replace(suggestion, place=place, before=text)
@@ -381,8 +414,10 @@ def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
     run = case.run
     if run.python_computes and not run.is_calibrated and run.busy_ns:
         run = replace(run, ceiling_ns=min(run.ceiling_ns, run.busy_ns))
-    calls = [*case.blamed, *_one_by_one(case)]
-    found = predict_without(run, calls)
+    found = predict_without(run, calls := _taking_no_time(case))
+    if case.cause is InputCause.UNDER_PARALLEL and not case.blames_library:
+        at_once = predict_change(run, [SetArgument(number, "num_parallel_calls", AUTOTUNE) for number in case.blamed])
+        found = found if isinstance(at_once, Unavailable) else at_once
     most = round(max(0.0, found.gain_percent), 1)  # the most that words can gain is never a loss
     if case.cause is InputCause.PYTHON_BOUND:
         found = predict_without(run, calls, LEFT_OF_PYTHON)

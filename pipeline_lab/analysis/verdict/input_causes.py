@@ -51,6 +51,9 @@ MORE_THAN_A_CORE = 1.2
 CPU_FULL_SHARE = 0.85
 """Of the cores that others left; beyond that more threads bring nothing."""
 
+CPU_BUSY_SHARE = 0.6
+"""The same of a stage that has as many calls under way as there are cores: what they leave idle is the work of serial stages. A judgment."""
+
 CPU_OWN_SHARE = 0.4
 """Of all cores that the job may use; with less of them, others fill the machine and nothing can be said of the job."""
 
@@ -234,6 +237,14 @@ def source(facts: InputFacts) -> bool:
     return facts.blamed.is_reader
 
 
+def on_all_cores(facts: InputFacts) -> bool:
+    """The stage has as many calls under way as there are cores, which are busy most of the time: more calls would find none free."""
+    cores, at_once = facts.processor, facts.blamed.parallelism
+    if cores is None or at_once is None or at_once < max(2.0, cores.cores):
+        return False
+    return cores.left_share >= CPU_BUSY_SHARE and cores.own_share >= CPU_OWN_SHARE
+
+
 def under_parallel(_: InputFacts) -> bool:
     """The stage does fewer things at once than threads and cores allow: what is left when no other rule holds."""
     return True
@@ -250,6 +261,7 @@ CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.POOL_BOUND, pool_bound),
     (InputCause.PYTHON_WAITS, python_waits),
     (InputCause.SOURCE, source),
+    (InputCause.CPU_BOUND, on_all_cores),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
 """The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline. Python comes

@@ -8,11 +8,12 @@ import pytest
 from pipeline_lab.advice.advising import find_recommendations
 from pipeline_lab.advice.script.script_model import explain_script
 from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.advice.script.script_suggestions import FIXES, ScriptCase, suggest_for_script
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.pipeline.recipe import DatasetCall
+from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import REWRITES
 from pipeline_lab.runs.run_documents import WrittenCall
 from tests.support.scripts import DECODE, place, recipe, script, stages
@@ -111,6 +112,34 @@ def test_python_is_rewritten_first_and_then_called_less_often():
     assert found[0].predicted_gain_percent == 50.0  # half of the Python is left
     assert found[0].prediction == "predicted: step 50 % shorter, 0 to 75 %"
     assert any(each.after == ".batch(10).map(load)" for each in found[1:])
+
+
+def test_threads_for_a_py_dataset_are_one_suggestion_with_what_they_gain_at_least_and_at_most():
+    """Words and edit are the same change; nobody has measured how much of the work holds Python's lock."""
+    read = PythonPart("PyDataset", UserFunction("Faces.__getitem__", "__main__", "/home/train.py", 7))
+    own = recipe(python=(read,))
+    calls = (WrittenCall(".map(load)", place(41), (read,)),)
+    verdict = Verdict(
+        VerdictClass.INPUT_BOUND,
+        "It waits.",
+        (),
+        Confidence.MEDIUM,
+        stage="Map",
+        cause=InputCause.PYTHON_BOUND,
+        lost_percent=75.0,
+        calls=calls,
+    )
+    words = find_recommendations(verdict.verdict_class, verdict.cause, "Map", calls, 75.0, NO_CALIBRATION)
+    made = (ScriptStage("Generator", None, 18.0e6, python_share=1.0, calls=(2,)),)
+    run = explain_script(replace(script(stages=made, cpu_share=1.0), recipe=own))
+    first, *others = suggest_for_script(ScriptCase(run, own, verdict), words)
+    assert first.change.startswith("train.py:41: Give the dataset workers=4")
+    assert first.after == "workers=4"
+    assert first.gain_range_percent is not None
+    low, high = first.gain_range_percent
+    assert first.predicted_gain_percent == pytest.approx((low + high) / 2, abs=0.1)
+    assert high > 50.0
+    assert "workers=4" not in {one.after for one in others}
 
 
 def test_python_that_waits_gets_more_calls_than_cores():

@@ -163,6 +163,14 @@ def test_full_cores_are_cpu_bound_whatever_the_pool_does():
     assert blame(full, load).cause == "cpu-bound"
 
 
+@pytest.mark.parametrize(
+    ("cores_used", "at_once", "cause"), [(2.6, 4, "cpu-bound"), (2.6, 2, "under-parallel"), (2.0, 4, "under-parallel")]
+)
+def test_a_stage_that_runs_on_all_cores_is_not_told_to_run_on_more(cores_used: float, at_once: int, cause: str):
+    chain = with_map(**{**BUSY, "parallelism": at_once})
+    assert blame(pipeline(*chain, blamed=2), replace(SLEEPING, cores_used=cores_used)).cause == cause
+
+
 def test_a_wide_spread_with_idle_slots_is_the_order():
     assert blame(pipeline(*with_map(**UNSTEADY), blamed=2)).cause == "ordering"
     loose = pipeline(*with_map(**UNSTEADY, deterministic=False), blamed=2)
