@@ -287,15 +287,19 @@ def _is_fair_sample(job: JobSteps | Unavailable) -> bool:
     return bool(is_known and abs(100.0 * wait_ns / step_ns - job.wait_percent) < UNFAIR_PERCENT)
 
 
-def choose_class(losses: Losses) -> VerdictClass:
+def choose_class(losses: Losses, *, but_for: VerdictClass | None = None) -> VerdictClass:
     """Choose the class: the largest of the losses that are large enough for their kind, else the device itself.
 
     Where no loss is, but waits and competition for the processor are together, it is the competition, which is the larger of them.
+
+    Args:
+        losses: How the step divides.
+        but_for: A class that does not come into question.
     """
     large = {
         kind: percent
         for kind, percent in losses.by_class.items()
-        if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT)
+        if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT) and kind is not but_for
     }
     to_input = sum(losses.by_class.get(kind, 0.0) for kind in _NEEDED_PERCENT)
     if not large and to_input >= CONTENTION_PERCENT:  # less than half of it waits

@@ -40,6 +40,8 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
 
+SCATTERED_PERCENT = 40.0
+"""Share of the step below which idle time without a cause of 20 % is no verdict: a small step always leaves some to callbacks and ends of epochs."""
 NAMED_REST_PERCENT = 2.0
 """Share of the step from which the rest is named beside the cause that takes most of it."""
 
@@ -256,6 +258,8 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     if losses is None:
         return _unknown(results, _why_no_steps(results))
     kind = choose_class(losses)
+    if kind is VerdictClass.IDLE_OTHER and _is_scattered(results, losses):
+        kind = choose_class(losses, but_for=kind)
     share_percent = losses.by_class.get(kind, 0.0)
     blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
@@ -343,6 +347,13 @@ def _idle_cause(kind: VerdictClass, results: Results, losses: Losses) -> str | N
     if not losses.unseen_percent:
         return breakdown.idle_otherwise_cause.value
     return max(breakdown.idle_by_cause_ns, key=lambda cause: _cause_percent(cause, losses, results)).value
+
+
+def _is_scattered(results: Results, losses: Losses) -> bool:
+    """Say whether idle time has causes that are too small each to be called what holds the job back, and is not much together."""
+    cause = _idle_cause(VerdictClass.IDLE_OTHER, results, losses)
+    percent = 0.0 if cause is None else _cause_percent(GapCause(cause), losses, results)
+    return percent < STRONG_PERCENT and losses.by_class[VerdictClass.IDLE_OTHER] < SCATTERED_PERCENT
 
 
 def _find_function(results: Results) -> PythonFunction | None:

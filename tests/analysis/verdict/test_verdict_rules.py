@@ -115,6 +115,23 @@ def test_what_the_device_hides_of_a_wait_is_left_out_once():
     assert beyond.lost_percent == pytest.approx(40)
 
 
+@pytest.mark.parametrize(
+    ("breakdown", "expected"),
+    [
+        (divided(python=13, iterator_end=10, host_compute=77), VerdictClass.DEVICE_BOUND),
+        (divided(python=21, iterator_end=2, host_compute=77), VerdictClass.IDLE_OTHER),
+        (divided(python=15, iterator_end=15, checkpoint=15, host_compute=55), VerdictClass.IDLE_OTHER),
+        (divided(python=13, iterator_end=10, input_wait=12, host_compute=65), VerdictClass.INPUT_BOUND),
+    ],
+)
+def test_idle_time_of_several_small_causes_is_no_verdict_unless_it_is_much(
+    breakdown: StepBreakdown, expected: VerdictClass
+) -> None:
+    assert (
+        judged(breakdown, job_steps=Unavailable("A log."), input_stalls=Unavailable("None.")).verdict_class is expected
+    )
+
+
 def test_the_sentence_says_how_much_of_each_step_is_lost():
     verdict = judged(divided(input_wait=60, device_compute=40))
     assert (
