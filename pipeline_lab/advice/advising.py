@@ -16,6 +16,7 @@ from pipeline_lab.analysis.causes import (
     FEWER_EVALUATIONS,
     FIRST_BATCHES,
     LESS_BETWEEN_EPOCHS,
+    LESS_PADDING,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
     WITHOUT_PREDICT,
@@ -37,6 +38,7 @@ from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, evaluation_percent
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
+from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
@@ -45,7 +47,7 @@ from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one
-from pipeline_lab.units import format_count, format_duration
+from pipeline_lab.units import format_count, format_duration, format_percent
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
@@ -179,6 +181,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
         _without_repeats,
         _of_first_batches,
         _with_evaluations,
+        _with_less_padding,
     ):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
@@ -304,6 +307,16 @@ def _with_evaluations(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tu
     return (*found[:1], Suggestion(FEWER_EVALUATIONS.change, FEWER_EVALUATIONS.why), *found[1:])
 
 
+def _with_less_padding(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add what to do about padding in a script: first where the steps are the limit, which compute on it, else after what the verdict is about."""
+    padding, folder = diagnosis.padding, RunFolder(Path(diagnosis.source.path))
+    if not _is_of_script(folder) or isinstance(padding, Unavailable) or padding.percent < MUCH_PADDING_PERCENT:
+        return found
+    why = LESS_PADDING.why.format(share=format_percent(padding.percent))
+    place = 0 if diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND else 1
+    return (*found[:place], Suggestion(LESS_PADDING.change, why, NO_GAIN), *found[place:])
+
+
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
     """Add to what setting up and tearing down iterators takes what else lies between epochs: first where that is what the verdict is about."""
     verdict, advice = diagnosis.verdict, GapCause.ITERATOR_END.recommendation
@@ -407,12 +420,18 @@ def _add(found: tuple[Suggestion, ...], one: Suggestion) -> tuple[Suggestion, ..
     return (*found[:place], one, *found[place:])
 
 
+def _is_of_script(folder: RunFolder) -> bool:
+    """Say whether a run is of a script of the user's own, whose pipeline is known."""
+    options = options_of(folder)
+    return folder.recipe.is_file() and (isinstance(options, Unavailable) or not options.is_assembled)
+
+
 def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
     """Return the suggestions for a script of the user's own; those in words where it has no recipe."""
-    options, job = options_of(folder), diagnosis.job_steps
+    job = diagnosis.job_steps
     if not isinstance(job, Unavailable) and job.own_call is not None:  # a pipeline that it knows is of something else
         return in_words
-    if not folder.recipe.is_file() or (not isinstance(options, Unavailable) and options.is_assembled):
+    if not _is_of_script(folder):
         return in_words
     from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
     from pipeline_lab.advice.script.script_suggestions import ScriptCase, suggest_for_script

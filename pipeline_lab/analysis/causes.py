@@ -37,6 +37,11 @@ WITHOUT_PREDICT = Recommendation(
     "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one; predict_on_batch makes none.",
 )
 """Of a loop that calls Keras' ``predict`` again and again with a batch at a time."""
+LESS_PADDING = Recommendation(
+    "Batch examples of about one length together: bucket_by_sequence_length(…) in place of padded_batch(…).",
+    "{share} of what the steps were sent was padding, copied and computed for nothing.",
+)
+"""Of a script whose batches are mostly padding."""
 FEWER_EVALUATIONS = Recommendation(
     "Evaluate less often, or on fewer batches (in fit: validation_freq, validation_steps).",
     "The training stands still during an evaluation. Shorter steps do not make it any shorter.",

@@ -18,6 +18,7 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import Fu
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.script import keras_hooks, own_loops
 from pipeline_lab.capture.script.own_loops import Call, CannotRunAloneError, OwnStep, prepare_alone
+from pipeline_lab.capture.watched_padding import note_padding
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.recipe.notes import note_of
@@ -75,6 +76,7 @@ def calibrate(recording: Recording, most_s: float = MOST_S) -> None:
             of_calls=fit is not None and keras_hooks.steps_of_call(fit.model) == 1,
         )
     )
+    note_padding(recording, dataset)
 
 
 def _time_pipeline(dataset: Any, most_s: float) -> tuple[float | None, int, float | None, float | None]:

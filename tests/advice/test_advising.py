@@ -7,7 +7,9 @@ import pytest
 
 from pipeline_lab.advice.advising import _with_one_iterator_once, _without_repeats, advise
 from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.declaring.tables import build
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
+from pipeline_lab.analysis.sampling.padding import measure_padding
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds, IteratorStarts
@@ -21,6 +23,8 @@ from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import LOOP, PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_tables import PADDING
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import FAST, WAITING, breakdown
@@ -328,6 +332,19 @@ def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> Non
     assert one.predicted_gain_percent == 80.0
     assert first(9, 80) is first(10, 9) is None
     assert first(10, 80, each=10**7) is None, "it computes"
+
+
+@pytest.mark.parametrize(("input_wait", "percent", "place"), [(0, 70, 0), (60, 70, 1), (0, 30, None)])
+def test_a_script_that_pads_its_batches_much_is_told_what_to_do(
+    tmp_path: Path, input_wait: int, percent: int, place: int | None
+) -> None:
+    found = judged(input_wait=input_wait, host_compute=100 - input_wait)
+    rows = build(PADDING.schema, 1, step=[0], examples=[4], elements=[100], padding=[percent])
+    found = replace(found, padding=measure_padding(rows), source=replace(found.source, path=str(tmp_path)))
+    assert not [one for one in advise(found).verdict.suggestions if "length" in one.change], "no script"
+    RunFolder(tmp_path).recipe.write_text("{}")
+    places = [at for at, one in enumerate(advise(found).verdict.suggestions) if "bucket_by" in one.change]
+    assert places == ([] if place is None else [place])
 
 
 def test_where_calls_of_predict_hold_the_job_back_nothing_else_is_advised_first() -> None:

@@ -11,7 +11,7 @@ from pipeline_lab.errors import TraceIncompleteError
 
 NO_PADDING = (
     "How much of a batch is padding was not noted; jobs of the audio workload note it, such as "
-    "`pipeline-lab run --preset audio-padded`, because their examples carry their length."
+    "`pipeline-lab run --preset audio-padded`, and `pipeline-lab watch` does of scripts with padded_batch where it times the step alone."
 )
 
 

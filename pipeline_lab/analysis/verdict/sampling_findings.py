@@ -186,7 +186,9 @@ def padding_waste(results: Results) -> Finding | None:
         f"{format_percent(padding.percent)} of what the steps were sent was padding, copied and computed for nothing; put "
         "examples of about one length together (bucket_by_sequence_length, with more buckets), or use ragged batches.",
         (
-            Evidence("padding", f"{format_count(padding.padding_elements)} of {format_count(padding.elements)} frames"),
+            Evidence(
+                "padding", f"{format_count(padding.padding_elements)} of {format_count(padding.elements)} elements"
+            ),
             Evidence("examples per step", f"{padding.examples_per_step:.3g}"),
         ),
     )

@@ -5,6 +5,8 @@ import functools
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.capture import watched_calibration
+from pipeline_lab.capture import watched_calibration, watched_padding
 from pipeline_lab.capture.script import (
     gradient_hooks,
     keras_hooks,
@@ -22,6 +24,8 @@ from pipeline_lab.capture.script import (
     step_hooks,
 )
 from pipeline_lab.runs.run_events import CalibrationEvent
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_tables import PADDING, read_table
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import Ledger
 
@@ -96,6 +100,29 @@ def forget_fits() -> dict[str, Any]:
                 gc.collect()
                 known[f"gone, {size}, {large_models}"] = keras_hooks.last_fit() is not None
     return known
+
+
+def note_padding(folder: str) -> dict[str, list[list[int]]]:
+    """Return the padding that was written of datasets, by how their batches are made: examples, elements and padding of each."""
+    noted_datasets.note_new_datasets()
+    rows = tf.ragged.constant([[1, 2, 3], [4], [5, 0, 6, 7], [0, 8]])
+    made = tf.data.Dataset.from_tensor_slices(rows).map(tf.convert_to_tensor).map(lambda row: (row, 1.0))
+    given = {
+        "padded": made.padded_batch(2),
+        "padded, then mapped": made.padded_batch(2).map(lambda row, label: (tf.one_hot(row, 9)[..., 1:], label)),
+        "by length": made.bucket_by_sequence_length(lambda row, _: tf.shape(row)[0], [3], [2, 2]),
+        "to a length": made.padded_batch(2, padded_shapes=([5], [])),
+        "with another value": made.padded_batch(2, padding_values=(-1, 0.0)),
+        "of one length": tf.data.Dataset.from_tensor_slices(np.ones((4, 3))).batch(2),
+    }
+    found = {}
+    for name, dataset in given.items():
+        run = RunFolder(Path(folder) / name)
+        run.path.mkdir()
+        watched_padding.note_padding(SimpleNamespace(own=run), dataset)
+        columns = read_table(run.padding, PADDING).select(["examples", "elements", "padding"])
+        found[name] = [list(row.values()) for row in columns.to_pylist()]
+    return found
 
 
 def name_fits_to_time() -> dict[str, bool]:

@@ -1,6 +1,7 @@
 """The step and the pipeline of a script, timed alone once its training is over."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,20 @@ def test_a_large_model_that_the_script_drops_is_kept_only_where_that_is_asked_fo
     known = ask_tensorflow(f"{TASKS}:forget_fits")
     assert len(known) == 8
     assert [case for case, is_kept in known.items() if not is_kept] == ["gone, large, False"]
+
+
+def test_the_padding_of_batches_is_counted_where_it_is_known_to_be_padding(
+    ask_tensorflow: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Rows of 3 and 1, then of 4 and 2: a zero inside a row is none, nor is one at its beginning."""
+    assert ask_tensorflow(f"{TASKS}:note_padding", folder=str(tmp_path)) == {
+        "padded": [[2, 6, 2], [2, 8, 2]],
+        "padded, then mapped": [[2, 6, 2], [2, 8, 2]],
+        "by length": [[2, 8, 1], [2, 4, 1]],
+        "to a length": [],
+        "with another value": [],
+        "of one length": [],
+    }
 
 
 def test_what_may_wait_for_ever_is_not_read_again_unasked(ask_tensorflow: Callable[..., Any]) -> None:
