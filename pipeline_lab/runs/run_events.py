@@ -136,6 +136,24 @@ class OwnBatchesEvent(Event):
 
 
 @dataclass(frozen=True)
+class OwnPythonEvent(Event):
+    """The function of the script in which its own Python was seen most while it trained.
+
+    Attributes:
+        function: Its qualified name; ``<module>`` for what stands in none.
+        file, line: The line of it that was seen most.
+        seen, of: How often, and how often any.
+    """
+
+    kind = "own_python"
+    function: str
+    file: str
+    line: int
+    seen: int
+    of: int
+
+
+@dataclass(frozen=True)
 class PredictEvent(Event):
     """Keras' ``predict`` was called again and again with no more than one batch, between steps.
 
@@ -232,6 +250,7 @@ KINDS: dict[str, type[Event]] = {
         IteratorStartEvent,
         IteratorEndEvent,
         OwnBatchesEvent,
+        OwnPythonEvent,
         PredictEvent,
         WindowEvent,
         RaceEvent,

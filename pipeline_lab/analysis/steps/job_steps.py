@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import OwnBatchesEvent, PredictEvent, WindowEvent
+from pipeline_lab.runs.run_events import OwnBatchesEvent, OwnPythonEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -42,6 +43,8 @@ FEWEST_PREDICTS, PREDICTS_PERCENT = 10, 10.0
 """Calls of ``predict``, and their part of the time, from which on they are worth a finding."""
 LONGEST_PREDICT_NS = 0.2 * NS_PER_S
 """A longer call computes most of its time: what ``predict`` adds to it is some tens of ms."""
+FEWEST_LOOKS = 5
+"""Times that a script's own Python has to be seen before a place of it is named."""
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
 NO_LOSS = Unavailable("Not computed: the step has no loss.")
@@ -118,6 +121,8 @@ class JobSteps:
         own_call: Call of the step with batches that the script makes itself: ``train_step at train.py:40``; its waits are what passes
             between these calls. None where a dataset makes them.
         predicts: Calls of Keras' ``predict`` with a batch at a time; None where there are none.
+        own_python: Where the script's own Python is between calls to the framework, most of the times that it was seen there:
+            ``Monitor.on_train_batch_end (train.py:35)``; None where no place is.
     """
 
     table: pa.Table
@@ -131,6 +136,7 @@ class JobSteps:
     break_total_ns: int = 0
     own_call: str | None = None
     predicts: Predicts | None = None
+    own_python: str | None = None
 
     @property
     def has_hidden_waits(self) -> bool:
@@ -273,7 +279,16 @@ def _measure(job: JobView) -> JobSteps:
         return measured
     own_call = next((event.call for event in events.of(OwnBatchesEvent)), None)
     predicts = Predicts.of(events.of(PredictEvent))
-    return replace(measured, own_call=own_call, predicts=predicts)
+    own_python = next(map(_place_of, events.of(OwnPythonEvent)), None)
+    return replace(measured, own_call=own_call, predicts=predicts, own_python=own_python)
+
+
+def _place_of(event: OwnPythonEvent) -> str | None:
+    """Name the place where the script's own Python was seen; None where it was seen too rarely, or at several places."""
+    if event.of < FEWEST_LOOKS or 2 * event.seen < event.of:
+        return None
+    place = f"{Path(event.file).name}:{event.line}"
+    return place if event.function.startswith("<") else f"{event.function} ({place})"
 
 
 def _to_json(job: JobSteps) -> Document:

@@ -19,7 +19,6 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.idle_python import PythonFunction
 from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
@@ -56,7 +55,7 @@ def write_sentence(
     instead: str = "",
     predicts: Predicts | None = None,
     framework: str = "TensorFlow",
-    function: PythonFunction | None = None,
+    function: str | None = None,
 ) -> str:
     """Say in one sentence what holds the job back, and how much of a step that takes.
 
@@ -69,7 +68,7 @@ def write_sentence(
         instead: What stands for the cause's own sentence.
         predicts: Calls of ``predict`` between the steps.
         framework: What the job is written in.
-        function: In which most of the idle time in Python passes, if known.
+        function: In which most of the idle time in Python passes, and its place, if known.
     """
     stage = None if blame.stage is None else name_stage(blame.calls, blame.stage)
     functions = name_python(blame.calls)
@@ -92,7 +91,7 @@ def write_sentence(
     return template.format(
         device=losses.worker,
         framework=framework,
-        where="" if function is None else f", mostly {function.place},",
+        where="" if function is None else f", mostly {function},",
         calls="" if predicts is None else predicts.calls,
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
@@ -356,13 +355,13 @@ def _is_scattered(results: Results, losses: Losses) -> bool:
     return percent < STRONG_PERCENT and losses.by_class[VerdictClass.IDLE_OTHER] < SCATTERED_PERCENT
 
 
-def _find_function(results: Results) -> PythonFunction | None:
-    """Return the function in which most of the idle time in Python passes; None where none does, or it is not known."""
-    found = results.idle_python
+def _find_function(results: Results) -> str | None:
+    """Name the function in which most of the idle time in Python passes, by the trace or else by where the job was seen; None where none is known."""
+    found, job = results.idle_python, results.job_steps
     if isinstance(found, Unavailable) or not found.functions:
-        return None
+        return None if isinstance(job, Unavailable) else job.own_python
     first, *_ = found.functions
-    return first if first.idle_ns > found.total_ns / 2 else None
+    return first.place if first.idle_ns > found.total_ns / 2 else None
 
 
 def _cause_percent(cause: GapCause, losses: Losses, results: Results) -> float:

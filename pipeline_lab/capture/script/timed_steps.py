@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
+from pipeline_lab.capture.script.own_python import OwnPython
 from pipeline_lab.capture.script.step_log import StepLog
 from pipeline_lab.capture.script.step_notes import sort_notes
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
@@ -27,7 +28,7 @@ class TimedSteps:
         self._recording = recording
         offset_ns = recording.clock.offset_ns
         self.log = StepLog(recording.own, recording.log, offset_ns, lambda: recorder.windows, step_hooks.read_gaps)
-        self._end, self._has_failed = threading.Event(), False
+        self._end, self._has_failed, self._python = threading.Event(), False, OwnPython()
         step_hooks.listen(self.log.notes.append)
         graph_loops.hook_graph_loops()
         self._thread = threading.Thread(target=self._run, name="pipeline-lab steps", daemon=True)
@@ -42,10 +43,14 @@ class TimedSteps:
         step_hooks.leave(self.log.notes.append)
         if not self._has_failed:
             self._try(self.log.close)
+        if (most := self._python.most) is not None:
+            self._recording.log.write(most)
         graph_loops.drop_steps()
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_S if keras_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
+            if self.log.step_ns is not None and not keras_hooks.is_validating():
+                self._python.look()
             self._try(self._drain)
 
     def _drain(self, now_ns: int) -> None:

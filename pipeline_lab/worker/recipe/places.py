@@ -43,7 +43,8 @@ def is_users(file: str) -> bool:
 
 
 @functools.cache
-def _is_never_shown(file: str) -> bool:
+def is_framework(file: str) -> bool:
+    """Say whether a file is one of TensorFlow, Keras or this package."""
     installed = any(part in file for part in _INSTALLED)
     return file.startswith(("<frozen ", _PACKAGE)) or (installed and any(part in file for part in _NEVER_SHOWN))
 
@@ -97,7 +98,7 @@ def find_site(frame: FrameType | None, until: CodeType | None = None) -> CallSit
                 return site
         elif not _is_library(file):
             return _site(frame, is_direct)
-        elif second is None and not _is_never_shown(file):
+        elif second is None and not is_framework(file):
             second = _site(frame, is_direct)
         is_direct = is_direct and (file.startswith(_PACKAGE) or _AUTOGRAPH in file)
         frame = frame.f_back

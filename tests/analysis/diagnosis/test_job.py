@@ -11,7 +11,7 @@ from pipeline_lab.analysis.machine import process_memory, profiler_cost
 from pipeline_lab.analysis.steps import calibration, job_steps, step_rows
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.runs.run_events import CalibrationEvent, WindowEvent
+from pipeline_lab.runs.run_events import CalibrationEvent, OwnPythonEvent, WindowEvent
 from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS
 
 EPOCH = 1_700_000_000_000_000_000
@@ -278,3 +278,18 @@ def test_memory_of_a_long_run_keeps_every_peak(monkeypatch: pytest.MonkeyPatch):
 def test_no_memory_is_said():
     with pytest.raises(TraceIncompleteError, match="pipeline-lab run"):
         process_memory.measure_memory(STEPS.schema.empty_table(), RESOURCES.schema.empty_table(), JobEvents(), EPOCH)
+
+
+@pytest.mark.parametrize(
+    ("function", "seen", "of", "place"),
+    [
+        ("Monitor.on_train_batch_end", 6, 10, "Monitor.on_train_batch_end (train.py:35)"),
+        ("<module>", 6, 10, "train.py:35"),
+        ("Monitor.on_train_batch_end", 4, 10, None),
+        ("Monitor.on_train_batch_end", 4, 4, None),
+    ],
+)
+def test_a_place_is_named_where_most_of_the_scripts_own_python_was_seen(
+    function: str, seen: int, of: int, place: str | None
+) -> None:
+    assert job_steps._place_of(OwnPythonEvent(function, "/home/train.py", 35, seen, of)) == place

@@ -132,6 +132,14 @@ def test_idle_time_of_several_small_causes_is_no_verdict_unless_it_is_much(
     )
 
 
+def test_where_no_trace_tells_the_function_the_place_where_python_was_seen_is_named() -> None:
+    job = replace(results.job_steps(), own_python="Monitor.on_train_batch_end (train.py:35)")
+    verdict = judged(divided(python=60, host_compute=40), job_steps=job, idle_python=Unavailable("Not traced."))
+    assert verdict.sentence.startswith(
+        "Python code between TensorFlow's calls, mostly Monitor.on_train_batch_end (train.py:35), leaves "
+    )
+
+
 def test_the_sentence_says_how_much_of_each_step_is_lost():
     verdict = judged(divided(input_wait=60, device_compute=40))
     assert (
