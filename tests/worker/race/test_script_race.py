@@ -141,6 +141,22 @@ def test_a_pool_of_its_own_and_a_cache_before_a_shuffle_race_like_any_other_chan
     assert {arm for arm, *_ in ((arm, steps) for _, arm, steps in found["blocks"])} == {0, 1, 2}
 
 
+def test_what_a_generator_makes_is_cached_in_a_race_though_no_pass_has_ended_yet(
+    ask_tensorflow: Callable[..., Any],
+) -> None:
+    text = LOOP.replace(
+        "tf.data.Dataset.range(6)\n",
+        "tf.data.Dataset.from_generator(lambda: range(6), output_signature=tf.TensorSpec([], tf.int64))\n",
+    )
+    assert text != LOOP
+    found = ask_tensorflow(
+        "tests.worker.race.script_race_tasks:race_script", text=text, changes=["cache-python"], **SHORT
+    )
+    assert found["failure"] is None
+    assert {(arm, steps) for _, arm, steps in found["blocks"]} == {(0, 2), (1, 2)}
+    assert set(found["batches"]) == {0, 2, 4}
+
+
 def test_what_cannot_race_ends_the_script_with_a_sentence(ask_tensorflow: Callable[..., Any]) -> None:
     for change, words in (
         ("train.py:99 cache", "no dataset is made at train.py:99"),
