@@ -57,11 +57,13 @@ class Met:
         ratios: Of each candidate's time to the leader's, None for one that did not run.
         races: The runs that hold the races.
         missing_s: Time that the last race lacked for its first interval, as its rounds went; 0 if it has one.
+        failure: Why the last one that failed did; empty where none did.
     """
 
     ratios: Mapping[str, Ratio | None]
     races: tuple[str, ...]
     missing_s: float = 0.0
+    failure: str = ""
 
 
 class Meeting(Generic[Runs]):
@@ -117,7 +119,7 @@ class Meeting(Generic[Runs]):
         """Race the groups, as many at once as there are machines; once the budget is spent the others are left out."""
         ratios: dict[str, Ratio | None] = {name: None for group in groups for name in group}
         races: list[str] = []
-        missing_s = 0.0
+        missing_s, failure = 0.0, ""
         machines = self._trials.machines
         for first in range(0, len(groups), machines):
             left_s = self._budget.left_s - keep_s
@@ -128,11 +130,12 @@ class Meeting(Generic[Runs]):
             asked = [self._plan(title, leader, list(group.values()), pairs, alpha, left_s / turns) for group in at_once]
             for group, line in zip(at_once, self._trials.run(asked), strict=True):
                 races.append(line.run)
+                failure = line.failure or failure
                 race = self._read(line)
                 found = None if race is None else _ratios(race)
                 missing_s = 0.0 if race is None else _missing_s(race)
                 ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
-        return Met(ratios, tuple(races), missing_s)
+        return Met(ratios, tuple(races), missing_s, failure)
 
     def _plan(
         self,
@@ -357,6 +360,8 @@ class Deciding(ABC, Generic[Arm, Runs]):
             keep_s=0.0,
         )
         ratio = met.ratios[winner.name]
+        if ratio is None and met.failure:
+            reason = f"{met.failure} {reason}"
         self.best = self.start if ratio is None or ratio.ratio > 1 / (1 + self.margin) else winner
         if ratio is not None and not ratio.is_known and met.missing_s:
             reason = too_few_sentence(reason, self.budget.total_with_s(met.missing_s))
