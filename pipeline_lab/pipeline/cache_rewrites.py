@@ -170,9 +170,10 @@ def find_cache_slip(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_cache_before_shuffle(chain: Chain) -> Iterator[RewritePlace]:
-    """Let a function run before a shuffle, which draws the same whatever it holds, or a repeat, so that a cache can keep what it makes."""
-    if _cache_place(chain) is not None:
-        return
+    """Let a function run before a shuffle, which draws the same whatever it holds, or a repeat, so that a cache can keep what it makes.
+
+    Where a cache fits before the shuffle as it is, that keeps less, and the two are rivals.
+    """
     for mapped, over in _before_shuffle(chain, _is_the_same):
         also = "All of it stays in memory from the first epoch on; only later epochs get faster."
         yield _run_before(mapped, over, also)
@@ -197,7 +198,7 @@ def _before_shuffle(chain: Chain, is_same: IsSame) -> Iterator[tuple[DatasetCall
     if any(call.method in KEEPING for call in chain.calls):
         return
     for mapped in chain.direct:
-        over = _passed_on(chain, mapped) if mapped.method == "map" else ()
+        over = _passed_on(chain, mapped) if mapped.method == "map" and mapped.inputs else ()
         if not over or any(call.method in _PARTS for call in _in_an_epoch(chain, over[0])):
             continue
         if all(is_same(chain, each, over) for each in made_at_one_place(chain.recipe, mapped.number)):

@@ -42,6 +42,12 @@ def remembers(call: DatasetCall) -> bool:
     return call.method in (*_MIXED, "shuffle", "cache", "snapshot") or bool(call.stateful) or bool(call.python)
 
 
+def _mixes_anew(call: DatasetCall) -> bool:
+    """Say whether a call mixes its elements in another way each time, or without an end: sampling from a seed of its own does not."""
+    is_seeded = call.arguments.get("seed") is not None and not call.arguments.get("rerandomize_each_iteration")
+    return call.method in _MIXED and not (call.method == "sample_from_datasets" and is_seeded)
+
+
 @dataclass(frozen=True)
 class Chain:
     """The calls behind a dataset that was read, first the source.
@@ -125,7 +131,7 @@ class Chain:
         found: set[Doubt] = set()
         for each in self.upstream(call):
             is_known = each.is_understood or (not each.is_direct and each.method in _OF_ITS_INPUT)
-            if not is_known or each.method in _MIXED or any(op not in OF_PYTHON for op in each.stateful):
+            if not is_known or _mixes_anew(each) or any(op not in OF_PYTHON for op in each.stateful):
                 return None
             if each.is_direct and each.method == "repeat":  # a cache belongs before it
                 return None

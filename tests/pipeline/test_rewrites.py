@@ -117,7 +117,6 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("cache-shuffled", ".range(8).shuffle(4).batch(3, drop_remainder=True).map(f)", {"batch": {"arguments": {"drop_remainder": True}}}),
         ("cache-shuffled", ".list_files(p).shuffle(4).batch(2).map(f)", {}),
         ("cache-shuffled", ".range(8).shuffle(4).batch(2).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
-        ("cache-before-shuffle", ".range(8).map(f).shuffle(4).map(f)", {}),
         ("cache-before-shuffle", ".from_generator(g).shuffle(4).map(f)", {}),
         ("snapshot", ".range(8).map(f).snapshot(p)", {"map": {"stateful": ("RandomUniform",)}}),
         ("pool", ".range(8).map(f, num_parallel_calls=1)", {}),
@@ -549,6 +548,26 @@ def test_a_map_that_draws_from_a_seed_runs_in_parallel_by_a_change_of_its_own(
         assert parse_change(recipe, change.request) == change
         edited = edit_sources(recipe, found, {PATH: text}).texts[PATH]
         assert ".map(f, num_parallel_calls=tf.data.AUTOTUNE)" in edited
+
+
+def test_a_cache_before_a_shuffle_and_one_that_also_keeps_the_map_after_it_are_rivals() -> None:
+    found = find_changes(recipe_of(".range(8).map(f).shuffle(4).map(g)")[1])
+    caches = [change for change in found if change.rewrite in ("cache", "cache-before-shuffle")]
+    assert {change.rewrite for change in caches} == {"cache", "cache-before-shuffle"}
+    assert not are_compatible(caches)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_kept"),
+    [({"seed": 4}, True), ({}, False), ({"seed": 4, "rerandomize_each_iteration": True}, False)],
+)
+def test_samples_of_several_datasets_are_cached_where_each_pass_draws_the_same(
+    arguments: dict[str, Any], is_kept: bool
+) -> None:
+    first, mapped, mixed = recipe_of(".range(8).map(f).filter(p)")[1].calls
+    mixed = replace(mixed, method="sample_from_datasets", arguments=arguments)
+    recipe = Recipe((first, mapped, mixed), recipe_of(".range(8).map(f).filter(p)")[1].uses)
+    assert [change.call for change in find_changes(recipe) if change.rewrite == "cache"] == [3 if is_kept else 2]
 
 
 def test_what_is_set_can_be_asked_for_again(script: Recipe) -> None:

@@ -15,7 +15,17 @@ from pipeline_lab.analysis.steps.iterator_ends import IteratorStarts
 from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.pipeline.changes import Change, Effect, InBatches, Insert, OneIterator, Risk, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import (
+    Change,
+    Effect,
+    InBatches,
+    Insert,
+    MoveBefore,
+    OneIterator,
+    Risk,
+    SetArgument,
+    SetTraining,
+)
 from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.runs.run_folder import RunFolder
@@ -225,6 +235,9 @@ def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:
     python = {"recipe": recipe(python=(DECODE,)), "cpu_share": 0.05, "step_cpu_ms": 1.0, "ceiling_ms": 1.0}
     waits = script(stages=stages(python=1.0), **python)
     assert choose_rivals([few, CACHE, WAITS], waits) == ([CACHE, WAITS], [(few, WAITS)])
+    moved = replace(CACHE, rewrite="cache-before-shuffle", edits=(MoveBefore(2, 1, "cache"),))
+    no_gain = script(stages=stages(0.01), ceiling_ms=20.0)
+    assert choose_rivals([moved, CACHE], no_gain) == ([CACHE], [(moved, CACHE)]), "of equals what moves no call"
 
 
 def test_a_generator_is_called_for_many_elements_where_its_calls_take_the_time() -> None:

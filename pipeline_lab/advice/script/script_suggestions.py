@@ -20,6 +20,7 @@ from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Edit, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.random_draws import draws_at_random
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
@@ -181,11 +182,20 @@ def _rank(suggestion: Suggestion) -> float:
 def _that_fit(case: ScriptCase) -> Iterator[Change]:
     """Yield the changes that apply; a cache that does not fit into memory stands where it does, if there is such a place."""
     for change in find_changes(case.recipe):
+        if change.rewrite == "cache-python" and _draws(case):
+            continue  # every epoch would see the draws of the first one, which nobody wants unasked
         if not _is_too_large(case, change):
             yield change
         elif change.rewrite == "cache":
             earlier = find_earlier_caches(case.recipe, case.recipe.trained)
             yield from itertools.islice((each for each in earlier if not _is_too_large(case, each)), 1)
+
+
+def _draws(case: ScriptCase) -> bool:
+    """Say whether Python of the pipeline is seen to draw at random."""
+    trained = case.recipe.trained
+    calls = () if trained is None else case.recipe.upstream(trained.call)
+    return any(draws_at_random(case.recipe, part.function) for call in calls for part in call.python)
 
 
 def _is_too_large(case: ScriptCase, change: Change) -> bool:

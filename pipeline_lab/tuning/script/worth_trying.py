@@ -3,13 +3,14 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 
 from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_kept, find_no_room
 from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.chain import Chain
-from pipeline_lab.pipeline.changes import Change, are_compatible
+from pipeline_lab.pipeline.changes import Change, MoveBefore, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample, StageSize
@@ -30,17 +31,23 @@ def expected_gain(change: Change, run: ScriptRun) -> float:
     return 0.0 if isinstance(found, Unavailable) else found.gain_percent
 
 
+def _promise(run: ScriptRun, change: Change) -> tuple[int, bool]:
+    """Return what orders rivals: first what gains most, in whole percent, and of equals what moves no call."""
+    return -round(expected_gain(change, run)), any(isinstance(edit, MoveBefore) for edit in change.edits)
+
+
 def choose_rivals(
     found: Sequence[Change], run: ScriptRun | Unavailable
 ) -> tuple[list[Change], list[tuple[Change, Change]]]:
-    """Of changes that cannot be made together keep the one that the model expects more of, the first of equals.
+    """Of changes that cannot be made together keep the one that the model expects more of; of equals one that moves no call, or the first.
 
     Returns:
         What is kept, and each that is not with the one that is tried instead.
     """
     kept: list[Change] = []
     beaten: list[tuple[Change, Change]] = []
-    for change in sorted(found, key=lambda each: 0.0 if isinstance(run, Unavailable) else -expected_gain(each, run)):
+    ordered = found if isinstance(run, Unavailable) else sorted(found, key=partial(_promise, run))
+    for change in ordered:
         rival = next((each for each in kept if not are_compatible([each, change])), None)
         if rival is None:
             kept.append(change)
