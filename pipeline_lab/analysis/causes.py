@@ -437,7 +437,8 @@ class VerdictClass(StrEnum):
         tone: ``good``, ``bad`` or ``neutral``, for formats that color it.
         badge: Its color on a page.
         loss: What is lost to it, as the name of a number.
-        sentence: Of the verdict; ``{device}``, ``{lost}``, ``{step}``, ``{share}`` and ``{why}`` are filled in.
+        sentence: Of the verdict; ``{device}``, ``{lost}``, ``{step}``, ``{share}``, ``{why}`` and ``{beside}``, what waits for
+            input take besides, are filled in.
         recommendation: What to try; None where the cause decides.
     """
 
@@ -495,11 +496,11 @@ class VerdictClass(StrEnum):
     HOST_CONTENTION = (
         "host-contention",
         "CPU contention",
-        "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, without waiting: the input "
+        "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, {beside}: the input "
         "pipeline competes with it for the CPU{why}.",
         Recommendation(
-            "Give the pipeline fewer threads (options.threading.private_threadpool_size); or cache, use smaller types, or preprocess "
-            "once in advance.",
+            "Cache after the pipeline's expensive part (cache()); or use smaller types, or preprocess once in advance. Fewer threads "
+            "(options.threading.private_threadpool_size) help only where it runs more of them than there are cores.",
             "The input pipeline and the training step compete for the same cores.",
             gains_all=True,
         ),
@@ -539,8 +540,8 @@ PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone take
 
 
 SHARED_CORES_SENTENCE = (
-    "The input pipeline takes about {lost} of each {step} step ({share}) from the training computation, without a visible "
-    "wait: both need the same full cores{why}."
+    "The input pipeline takes about {lost} of each {step} step ({share}) from the training computation, {beside}: "
+    "both need the same full cores{why}."
 )
 """Of a job on a CPU whose step alone was not timed: estimated from processor times."""
 

@@ -12,7 +12,7 @@ from pipeline_lab.figures.theme import THEMES
 DOCS = Path(__file__).parents[2] / "docs"
 WORKS = (GapCause.CAPTURE_GAP, GapCause.INPUT_WAIT)
 """What no verdict is about: nothing was recorded, or the input causes tell more."""
-FILLED = dict.fromkeys(("device", "framework", "where", "lost", "step", "share", "why"), "X")
+FILLED = dict.fromkeys(("device", "framework", "where", "lost", "step", "share", "why", "beside"), "X")
 
 
 @pytest.mark.parametrize("cause", GapCause)

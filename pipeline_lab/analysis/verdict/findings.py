@@ -257,8 +257,7 @@ def hidden_contention(results: Results) -> Finding | None:
     return Finding(
         "hidden-contention",
         f"While the input pipeline runs, each step computes {format_duration(hidden)} longer than the compute-only step, "
-        "without a visible wait: both want the same cores. Make the pipeline's work cheaper (cache, vectorize), or give it "
-        "fewer threads.",
+        "without a visible wait: both want the same cores. Make the pipeline's work cheaper (cache, vectorize).",
         (
             Evidence("end-to-end step", format_duration(calibration.step_ns)),
             Evidence("of it waiting", format_duration(wait)),

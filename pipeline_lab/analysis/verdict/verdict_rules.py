@@ -19,7 +19,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
@@ -75,7 +75,10 @@ def write_sentence(
     of_class = losses.by_class.get(kind, 0.0)
     share_percent = of_class if share_percent is None else share_percent
     lost, rest = (percent / 100.0 * losses.step_ns for percent in (share_percent, of_class - share_percent))
-    template, why = kind.sentence, ""
+    waits = losses.by_class.get(VerdictClass.INPUT_BOUND, 0.0)
+    template, why, beside = kind.sentence, "", "without waiting"
+    if waits >= MODERATE_PERCENT:
+        beside = f"besides {format_duration(waits / 100.0 * losses.step_ns)} of waiting for input"
     if kind is VerdictClass.INPUT_BOUND:
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
         template = _input_sentence(losses)
@@ -97,6 +100,7 @@ def write_sentence(
         step=format_duration(losses.step_ns),
         share=format_percent(share_percent if kind in losses.by_class else losses.busy_percent),
         why=why,
+        beside=beside,
         waited=format_duration((losses.waiting_percent or 0.0) / 100.0 * losses.step_ns),
         pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
         alone="" if losses.pace is None else format_duration(losses.pace.step_ns),

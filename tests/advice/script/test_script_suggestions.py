@@ -211,7 +211,7 @@ def test_what_to_take_off_shared_cores_is_said_by_a_line_before_it_is_said_in_wo
     found = suggested(None, script(cpu_share=1.0, cores=2.0, pool_threads=2), kind=VerdictClass.HOST_CONTENTION)
     assert found[0].place is not None
     assert [each.place is not None for each in found[-2:]] == [False, True]
-    assert found[-2].change.startswith("Give the pipeline fewer threads")
+    assert found[-2].change.startswith("Cache after the pipeline's expensive part")
     assert found[-1].change.endswith("in files beside the script.")  # another way to what the first one gains
 
 

@@ -140,6 +140,17 @@ def test_where_no_trace_tells_the_function_the_place_where_python_was_seen_is_na
     )
 
 
+@pytest.mark.parametrize(("waits", "beside"), [(2.0, "without waiting"), (20.0, "besides 10 ms of waiting for input")])
+def test_a_sentence_about_competition_does_not_deny_what_waits_beside_it(waits: float, beside: str) -> None:
+    losses = Losses({VerdictClass.INPUT_BOUND: waits, VerdictClass.HOST_CONTENTION: 30.0}, 50e6, Busy.HOST_COMPUTE)
+    sentence = write_sentence(VerdictClass.HOST_CONTENTION, None, Blame(), losses)
+    assert sentence.startswith(
+        f"The end-to-end step takes 15 ms of 50 ms (30 %) longer than the compute-only step, {beside}:"
+    )
+    estimated = write_sentence(VerdictClass.HOST_CONTENTION, None, Blame(), replace(losses, is_estimated=True))
+    assert f"from the training computation, {beside}: both need" in estimated
+
+
 def test_the_sentence_says_how_much_of_each_step_is_lost():
     verdict = judged(divided(input_wait=60, device_compute=40))
     assert (
