@@ -265,23 +265,47 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
-    is_known = bool(chain.ends) and chain.ends[-1] is chain.calls[-1]
-    kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful}
-    draws_anew = all(each in OF_PYTHON or (is_random(each) and "(seeded)" not in each) for each in kept)
-    of_loop = chain.use.role == LOOP
-    is_read_again = chain.use.role in ONE_ITERATOR and chain.use.iterators > 1 and not (of_loop and chain.is_shared)
-    if is_read_again and is_known and chain.is_alone and draws_anew and chain.use.length is not None:
-        is_closed = not chain.use.reads_state and not any(call.python for call in chain.upstream(chain.calls[-1]))
-        is_closed = is_closed and OF_PYTHON.isdisjoint(kept)
-        yield RewritePlace(
-            None,
-            (OneIterator(is_closed, of_loop),),
-            ONE_ITERATOR[chain.use.role],
-            (
-                "The first batches of an epoch are made while the last ones of the epoch before are trained on.",
-                *(("Files that the loop writes between epochs may be read before.",) if of_loop else ()),
-            ),
-        )
+    if chain.use.role in ONE_ITERATOR and chain.use.iterators > 1 and not _against_one_iterator(chain):
+        yield _for_all_epochs(chain)
+
+
+def _for_all_epochs(chain: Chain) -> RewritePlace:
+    of_loop, read = chain.use.role == LOOP, chain.upstream(chain.calls[-1])
+    is_pure = not any(call.python or not OF_PYTHON.isdisjoint(call.stateful) for call in read)
+    return RewritePlace(
+        None,
+        (OneIterator(is_pure and not chain.use.reads_state, of_loop),),
+        ONE_ITERATOR[chain.use.role],
+        (
+            "The first batches of an epoch are made while the last ones of the epoch before are trained on.",
+            *(("Files that the loop writes between epochs may be read before.",) if of_loop else ()),
+        ),
+    )
+
+
+def _against_one_iterator(chain: Chain) -> str:
+    """Return why one iterator cannot serve all epochs of a dataset that is read again and again; empty where it can."""
+    kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful} - OF_PYTHON
+    reasons = {
+        "What reads it reads another dataset as well, such as validation data.": not chain.is_alone,
+        "The stage that is read last is made by a library, as class weights in fit are.": not chain.ends
+        or chain.ends[-1] is not chain.calls[-1],
+        "What it shuffles, draws or keeps is read elsewhere, too.": chain.use.role == LOOP and chain.is_shared,
+        "A seed is set, with which each iterator draws the same; one for all epochs would draw on.": _is_seeded(kept),
+        "Its functions keep a state.": not all(map(is_random, kept)),
+        "tf.data does not know how many batches it has, so nobody can say how many steps an epoch is.": chain.use.length
+        is None,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def refuse_one_iterator(recipe: Recipe, use: DatasetUse | None) -> tuple[Change, str] | None:
+    """Return the change to one iterator for all epochs of a dataset that is read again and again, and why it cannot be made; None where it can."""
+    if use is None or use.role not in ONE_ITERATOR or use.iterators < 2:
+        return None
+    chain = Chain(recipe, use)
+    reason = _against_one_iterator(chain)
+    return (REWRITES["one-iterator"].change(_for_all_epochs(chain), use.place), reason) if reason else None
 
 
 _DECLARED = (

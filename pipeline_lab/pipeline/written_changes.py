@@ -21,7 +21,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.python_rewrites import THREADS, place_pool
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
-from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, find_earlier_caches
+from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, find_earlier_caches, refuse_one_iterator
 
 EFFECTS: dict[str, Effect] = {
     "num_parallel_calls": Effect.NOTHING,
@@ -79,6 +79,8 @@ def parse_change(recipe: Recipe, text: str) -> Change:
         return Change(
             name, at[0].number, (Insert(at[0].number, "cache"),), Effect.CONTENT, Risk.HIGH, words, (), at[0].place
         )
+    if not found and name == "one-iterator" and (refused := refuse_one_iterator(recipe, recipe.trained)) is not None:
+        raise OptionsError(f"{text!r} cannot be made: {refused[1]}")
     if len(found) != 1:
         several = f"applies at {_places(recipe, [recipe.call(each.call) for each in found if each.call is not None])}; {_ONE_OF_THEM}"
         raise OptionsError(f"{text!r} {several if found else 'applies nowhere in the dataset that is trained on'}.")

@@ -9,7 +9,7 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
 from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
-from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches
+from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches, refuse_one_iterator
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from tests.support.written_recipe import PATH, written_recipe
@@ -568,6 +568,33 @@ def test_samples_of_several_datasets_are_cached_where_each_pass_draws_the_same(
     mixed = replace(mixed, method="sample_from_datasets", arguments=arguments)
     recipe = Recipe((first, mapped, mixed), recipe_of(".range(8).map(f).filter(p)")[1].uses)
     assert [change.call for change in find_changes(recipe) if change.rewrite == "cache"] == [3 if is_kept else 2]
+
+
+@pytest.mark.parametrize(
+    ("stateful", "use", "reason"),
+    [
+        ((), {}, None),
+        ((), {"iterators": 1}, None),
+        ((), {"length": None}, "how many batches"),
+        (("RandomUniform",), {}, None),
+        (("RandomUniform (seeded)",), {}, "A seed is set"),
+        (("AssignAddVariableOp",), {}, "keep a state"),
+    ],
+)
+def test_one_iterator_for_all_epochs_is_refused_with_the_reason(
+    stateful: tuple[str, ...], use: dict[str, Any], reason: str | None
+) -> None:
+    recipe = recipe_of(".range(8).map(f)", map={"stateful": stateful})[1]
+    trained = replace(recipe.uses[0], **({"iterators": 3, "length": 4} | use))
+    recipe = replace(recipe, uses=(trained,))
+    refused = refuse_one_iterator(recipe, trained)
+    assert (refused is None) == (reason is None)
+    applies = "one-iterator" in [change.rewrite for change in find_changes(recipe)]
+    assert applies == (reason is None and trained.iterators > 1)
+    if refused is not None and reason is not None:
+        assert reason in refused[1]
+        with pytest.raises(OptionsError, match=reason):
+            parse_change(recipe, "one-iterator")
 
 
 def test_what_is_set_can_be_asked_for_again(script: Recipe) -> None:

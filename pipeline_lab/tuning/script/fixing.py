@@ -26,7 +26,7 @@ from pipeline_lab.pipeline.changes import (
     are_compatible,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.pipeline.rewrites import find_changes, refuse_one_iterator
 from pipeline_lab.pipeline.samples import Proof, find_reading
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
@@ -180,7 +180,7 @@ def _find(
     found, left = choose(recipe, use, wishes)
     if not wishes.changes:
         found, unfit = worth_a_look(found, diagnosis, run, use.length)
-        left += unfit
+        left += unfit + _without_one_iterator(recipe, use, diagnosis)
         if not found and any(each.reason == NOT_HELD_UP for each in unfit):
             return Fix(
                 (), None, None, tuple(left), note=f"Nothing is proposed: {NOT_HELD_UP[0].lower()}{NOT_HELD_UP[1:]}"
@@ -236,6 +236,14 @@ def worth_a_look(
 
     left = [LeftAlone(each, reason) for each in found if (reason := speaks_against(each))]
     return [each for each in found if not speaks_against(each)], left
+
+
+def _without_one_iterator(recipe: Recipe, use: DatasetUse, diagnosis: Diagnosis | Unavailable) -> list[LeftAlone]:
+    """Return why one iterator does not serve all epochs, where it would save something and cannot be written."""
+    refused = refuse_one_iterator(recipe, use)
+    if refused is None or isinstance(diagnosis, Unavailable) or saved_by_one_iterator(diagnosis) < WORTH_PERCENT:
+        return []
+    return [LeftAlone(*refused)]
 
 
 def _against_one_iterator(diagnosis: Diagnosis | Unavailable, length: int | None) -> str:
