@@ -142,7 +142,7 @@ class OwnPythonEvent(Event):
     Attributes:
         function: Its qualified name; ``<module>`` for what stands in none.
         file, line: The line of it that was seen most.
-        seen, of: How often, and how often any.
+        seen, of: How often, and how often any Python of the script or of Keras.
     """
 
     kind = "own_python"

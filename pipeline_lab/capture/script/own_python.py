@@ -4,6 +4,7 @@ A look comes when the thread gets Python's lock, sooner in TensorFlow than in Py
 how long each one takes.
 """
 
+import os
 import sys
 import threading
 from collections import Counter
@@ -12,22 +13,29 @@ from types import CodeType, FrameType
 from pipeline_lab.runs.run_events import OwnPythonEvent
 from pipeline_lab.worker.recipe.places import is_framework, is_users
 
+_OF_KERAS = tuple(f"{os.sep}{name}{os.sep}" for name in ("keras", "tf_keras"))
+
 
 class OwnPython:
-    """Counts where the main thread is, outside of TensorFlow and Keras."""
+    """Counts where the main thread is, outside of TensorFlow."""
 
     def __init__(self) -> None:
         self._lines: Counter[tuple[CodeType, int]] = Counter()
+        self._of_keras = 0
 
     def look(self) -> None:
         """Look once."""
-        frame = _own_frame(sys._current_frames().get(threading.main_thread().ident or 0))
-        if frame is not None:
+        frame = _first_told(sys._current_frames().get(threading.main_thread().ident or 0))
+        if frame is None:
+            return
+        if is_users(frame.f_code.co_filename):
             self._lines[frame.f_code, frame.f_lineno] += 1
+        elif any(part in frame.f_code.co_filename for part in _OF_KERAS):  # TensorFlow computes, or launches ops
+            self._of_keras += 1
 
     @property
     def most(self) -> OwnPythonEvent | None:
-        """The function that was seen most, by the line of it that was; None where none was seen."""
+        """The function of the script that was seen most, by the line of it that was; None where none was seen."""
         functions: Counter[CodeType] = Counter()
         for (code, _), count in self._lines.items():
             functions[code] += count
@@ -35,16 +43,11 @@ class OwnPython:
             return None
         code, seen = functions.most_common(1)[0]
         line = max((each for each in self._lines if each[0] is code), key=self._lines.__getitem__)[1]
-        return OwnPythonEvent(code.co_qualname, code.co_filename, line, seen, functions.total())
+        return OwnPythonEvent(code.co_qualname, code.co_filename, line, seen, functions.total() + self._of_keras)
 
 
-def _own_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of the user's; None where that has called TensorFlow or Keras, and is not back yet."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if is_framework(file):
-            return None
-        if is_users(file):
-            return frame
+def _first_told(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the user's, or of TensorFlow or Keras where one of the user's has called them."""
+    while frame is not None and not is_users(frame.f_code.co_filename) and not is_framework(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
