@@ -287,8 +287,8 @@ def _against_one_iterator(chain: Chain) -> str:
     """Return why one iterator cannot serve all epochs of a dataset that is read again and again; empty where it can."""
     kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful} - OF_PYTHON
     reasons = {
-        "What reads it reads another dataset as well, such as validation data.": not chain.is_alone,
-        "The stage that is read last is made by a library, as class weights in fit are.": not chain.ends
+        "The call that reads it reads another dataset as well, such as validation data.": not chain.is_alone,
+        "A library adds the last stage, as fit does for class weights.": not chain.ends
         or chain.ends[-1] is not chain.calls[-1],
         "What it shuffles, draws or keeps is read elsewhere, too.": chain.use.role == LOOP and chain.is_shared,
         "A seed is set, with which each iterator draws the same; one for all epochs would draw on.": _is_seeded(kept),

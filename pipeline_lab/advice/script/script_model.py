@@ -36,6 +36,7 @@ LEAST_ENDS = 0.5
 """Part of the time of the ends of iterators that were seen which others take at least, on average."""
 ENDS_OF_WORKERS_NS = 5e9
 """For so long Keras 2 may wait at the end of an epoch over a ``Sequence`` with workers: its queue's timeout (``OrderedEnqueuer.get``)."""
+LOCK_UNKNOWN = "How much of its work holds Python's lock, so that threads take turns, was not measured; compare an epoch with and without them."
 ENDS_UNKNOWN = (
     "Keras 2 waits up to 5 s at the end of an epoch over a Sequence with workers, and the run saw no second epoch begin, so how much "
     "of a step that is cannot be told."
@@ -159,9 +160,10 @@ def predict_change(
 
     found = _predict(run, changed, make)
     has_workers = any(isinstance(edit, SetTraining) and edit.name == "workers" for edit in edits)
-    if isinstance(found, Unavailable) or not has_workers or not is_of_keras_2(run.recipe):
+    if isinstance(found, Unavailable) or not has_workers:
         return found
-    return _with_ends_of_workers(run, found)
+    found = _with_unknown_lock(run, found)
+    return _with_ends_of_workers(run, found) if is_of_keras_2(run.recipe) else found
 
 
 def is_of_keras_2(recipe: Recipe) -> bool:
@@ -211,6 +213,18 @@ def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPredict
     likely_ns = run.making_ns + run.ends_ns + ITS_BREAKS * run.breaks_ns
     most_ns = run.making_ns + run.ends_ns + run.breaks_ns + run.starting_ns
     return _shortened(run, found, least_ns, likely_ns, most_ns)
+
+
+def _with_unknown_lock(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
+    """Return what threads for Python bring where any part of its work may hold Python's lock: the middle between none of it and all."""
+    likely = (found.low_percent + found.high_percent) / 2
+    return replace(
+        found,
+        step_ns=run.step_ns * (1.0 - likely / 100.0),
+        gain_percent=likely,
+        quiet_percent=max(likely, found.quiet_percent),
+        notes=(*found.notes, LOCK_UNKNOWN),
+    )
 
 
 def _with_ends_of_workers(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction | Unavailable:

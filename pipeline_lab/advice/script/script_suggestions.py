@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipeline_lab.advice.script.cache_room import NoRoom
-from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change, predict_without
+from pipeline_lab.advice.script.script_model import LOCK_UNKNOWN, ScriptPrediction, predict_change, predict_without
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.advice.script.script_stages import numbers_of
 from pipeline_lab.analysis.causes import BREAKS_WHY, ENDS_WHY, InputCause, VerdictClass
@@ -87,8 +87,8 @@ COUNTED: dict[InputCause | None, tuple[str, ...]] = {
 }
 """Rewrites that a cause's own suggestion makes with a number of calls that the model has found to be enough."""
 OF_LIBRARY = (
-    "Make what {call} does from calls of your own, which take num_parallel_calls=tf.data.AUTOTUNE: interleave for the files, map to "
-    "parse their records."
+    "Replace {call} with calls of your own that take num_parallel_calls=tf.data.AUTOTUNE: interleave for the files, map to parse their "
+    "records."
 )
 """Stands for the advice to run a stage in parallel that a library's function makes."""
 
@@ -239,7 +239,6 @@ def _gains(suggestion: Suggestion, percent: float) -> bool:
 CORE_CAUSES = (InputCause.UNDER_PARALLEL, InputCause.CPU_BOUND, InputCause.POOL_BOUND)
 """Causes that full cores look like."""
 QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
-LOCK_UNKNOWN = "How much of its work holds Python's lock, so that threads take turns, was not measured; a race tells."
 SHARED = "The pipeline works on the cores that the training step needs."
 FULL_CORES = 0.5
 """Part of the cores that other programs take at least where they are what holds the input up."""
@@ -376,22 +375,15 @@ def hold_back(run: ScriptRun, found: ScriptPrediction) -> str:
 
 
 def _with_threads(words: Suggestion, taken: Suggestion) -> Suggestion:
-    """Return words about Python that several threads may run, with the edit; its gain lies anywhere between that with and without Python's lock."""
-    bounds = taken.gain_range_percent
-    if bounds is not None:
-        words = replace(
-            words,
-            predicted_gain_percent=round(sum(bounds) / 2, 1),
-            gain_range_percent=bounds,
-            held_back=LOCK_UNKNOWN,
-        )
+    """Return words about Python that several threads may run, with the edit, and its gain where that is known."""
+    own = words if isinstance(taken.predicted_gain_percent, Unavailable) else taken
     return replace(
-        words,
-        side_effects=taken.side_effects,
-        risk=taken.risk,
-        before=taken.before,
-        after=taken.after,
-        place=taken.place,
+        taken,
+        change=words.change,
+        why=words.why,
+        predicted_gain_percent=own.predicted_gain_percent,
+        gain_range_percent=own.gain_range_percent,
+        held_back=LOCK_UNKNOWN,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline_lab.advice.script.cache_room import NoRoom
 from pipeline_lab.advice.script.script_model import (
+    LOCK_UNKNOWN,
     ScriptPrediction,
     explain_script,
     predict_change,
@@ -251,6 +252,10 @@ def test_workers_of_keras_2_have_to_save_more_than_the_end_of_each_epoch_costs(
         found = predict_change(run, (SetTraining("workers", 4),))
         assert isinstance(found, ScriptPrediction)
         gains[kind] = found.gain_percent
+        assert LOCK_UNKNOWN in found.notes
+        if kind == "PyDataset":
+            assert found.gain_percent == pytest.approx((found.low_percent + found.high_percent) / 2)
+            assert found.step_ns == pytest.approx(run.step_ns * (1 - found.gain_percent / 100))
         unknown = predict_change(replace(run, epoch_batches=None), (SetTraining("workers", 4),))
         assert isinstance(unknown, Unavailable) == (kind == "Sequence")
     assert gains["PyDataset"] - gains["Sequence"] == pytest.approx(costs)

@@ -276,8 +276,8 @@ def test_what_a_librarys_function_makes_is_cached_before_it_is_written_anew():
     words = find_recommendations(verdict.verdict_class, verdict.cause, "Map", calls, 75.0, NO_CALIBRATION)
     found = suggest_for_script(ScriptCase(explain_script(replace(script(), recipe=own)), own, verdict), words)
     assert "cache()" in (found[0].after or "")
-    anew = next(each.change for each in found[1:] if each.change.startswith("Make what"))
-    assert anew.startswith("Make what train.py:41 make_csv_dataset(PATH) does from calls of your own")
+    anew = next(each.change for each in found[1:] if each.change.startswith("Replace train"))
+    assert anew.startswith("Replace train.py:41 make_csv_dataset(PATH) with calls of your own")
 
 
 def test_where_other_programs_fill_the_cores_and_nothing_helps_they_come_first():
