@@ -76,7 +76,10 @@ def calibrate(recording: Recording, most_s: float = MOST_S) -> None:
             of_calls=fit is not None and keras_hooks.steps_of_call(fit.model) == 1,
         )
     )
-    note_padding(recording, dataset)
+    try:
+        note_padding(recording, dataset)
+    except Exception as error:
+        recording.note(f"How much of the batches is padding was not counted ({type(error).__name__}: {error}).")
 
 
 def _time_pipeline(dataset: Any, most_s: float) -> tuple[float | None, int, float | None, float | None]:

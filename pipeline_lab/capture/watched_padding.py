@@ -48,9 +48,9 @@ def count_padding(batch: NDArray[Any]) -> Padded:
     Args:
         batch: Numbers or texts, shape (examples, length, …).
     """
-    examples, length, *_ = batch.shape
-    holds = (batch != (b"" if batch.dtype == object else 0)).reshape(examples, length, -1).any(axis=2)
-    own = np.where(holds.any(axis=1), length - np.argmax(holds[:, ::-1], axis=1), 0)
+    examples, length, *others = batch.shape
+    holds = (batch != (b"" if batch.dtype == object else 0)).any(axis=tuple(range(2, 2 + len(others))))
+    own = (holds * np.arange(1, length + 1)).max(axis=1, initial=0)
     return Padded(examples, holds.size, int(holds.size - own.sum()))
 
 

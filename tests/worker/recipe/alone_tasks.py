@@ -107,7 +107,9 @@ def note_padding(folder: str) -> dict[str, list[list[int]]]:
     noted_datasets.note_new_datasets()
     rows = tf.ragged.constant([[1, 2, 3], [4], [5, 0, 6, 7], [0, 8]])
     made = tf.data.Dataset.from_tensor_slices(rows).map(tf.convert_to_tensor).map(lambda row: (row, 1.0))
+    empty = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[], []], dtype=tf.int32)).map(tf.convert_to_tensor)
     given = {
+        "without anything in it": empty.padded_batch(2),
         "padded": made.padded_batch(2),
         "padded, then mapped": made.padded_batch(2).map(lambda row, label: (tf.one_hot(row, 9)[..., 1:], label)),
         "by length": made.bucket_by_sequence_length(lambda row, _: tf.shape(row)[0], [3], [2, 2]),

@@ -85,6 +85,7 @@ def test_the_padding_of_batches_is_counted_where_it_is_known_to_be_padding(
 ) -> None:
     """Rows of 3 and 1, then of 4 and 2: a zero inside a row is none, nor is one at its beginning."""
     assert ask_tensorflow(f"{TASKS}:note_padding", folder=str(tmp_path)) == {
+        "without anything in it": [[2, 0, 0]],
         "padded": [[2, 6, 2], [2, 8, 2]],
         "padded, then mapped": [[2, 6, 2], [2, 8, 2]],
         "by length": [[2, 8, 1], [2, 4, 1]],
