@@ -7,15 +7,13 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
-from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining, are_compatible
+from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
 from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches, refuse_one_iterator
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
-from tests.support.written_recipe import PATH, written_recipe
+from tests.support.written_recipe import PATH, recipe_of
 
-HEAD = "import tensorflow as tf\nds = tf.data.Dataset"
-TAIL = '\nmodel.compile("adam")\nmodel.fit(ds)\n'
 FUNCTION = UserFunction("Images.__getitem__", "__main__", PATH, 2)
 READS = PythonPart("numpy_function", UserFunction("read", "__main__", PATH, 2))
 CASES: dict[str, tuple[str, str]] = {
@@ -39,12 +37,6 @@ CASES: dict[str, tuple[str, str]] = {
     "shuffle-examples": (".range(8).batch(2).shuffle(4)", ".range(8).shuffle(4).batch(2)"),
 }  # fmt: skip
 """Where each applies, and what becomes of it."""
-
-
-def recipe_of(calls: str, fit: str = "fit(ds)", **known: Any) -> tuple[str, Recipe]:
-    tail = TAIL.partition("\n")[2].partition("\n")[2] if "compile" in calls else TAIL
-    text = f"{HEAD}{calls}\n{tail.lstrip()}".replace("fit(ds)", fit)
-    return text, written_recipe(text, **({"flat_map": {"inner": 1}} | known))
 
 
 @pytest.mark.parametrize("key", REWRITES)
@@ -131,225 +123,6 @@ def test_each_leaves_alone_what_it_would_harm_or_not_help(key: str, calls: str, 
     assert [change for change in find_changes(recipe) if change.rewrite == key] == []
 
 
-def test_a_cache_stands_before_what_is_random() -> None:
-    text, _ = recipe_of(".range(8).map(f).map(g).batch(2)")
-    recipe = written_recipe(text)
-    calls = [each if each.number != 3 else _random(each) for each in recipe.calls]
-    recipe = Recipe(tuple(calls), recipe.uses)
-    assert [change.edits for change in find_changes(recipe) if change.rewrite == "cache"] == [(Insert(2, "cache"),)]
-
-
-def _random(call: DatasetCall) -> DatasetCall:
-    from dataclasses import replace
-
-    return replace(call, stateful=("RandomUniform",))
-
-
-def test_work_after_a_shuffle_that_cannot_move_before_it_is_cached_in_the_order_of_the_first_epoch() -> None:
-    text, recipe = recipe_of(".range(8).shuffle(4).batch(2).map(f)")
-    (change,) = [change for change in find_changes(recipe) if change.rewrite.startswith("cache")]
-    assert change.rewrite == "cache-shuffled"
-    assert change.effect is Effect.ORDER
-    assert "the order and the batches of the first one" in change.also[1]
-    after = edit_sources(recipe, [change], {PATH: text}).texts[PATH]
-    assert after == text.replace(".map(f)", ".map(f).cache()")
-
-
-@pytest.mark.parametrize(
-    ("calls", "after"),
-    [
-        (".range(8).shuffle(4).interleave(f).shuffle(2).map(g).batch(2)", ".interleave(f)"),
-        (".list_files(p).interleave(f).shuffle(4).batch(2)", ".interleave(f)"),
-    ],
-)
-def test_a_cache_stands_before_a_shuffle_that_goes_on_mixing(calls: str, after: str) -> None:
-    text, recipe = recipe_of(calls)
-    (change,) = [change for change in find_changes(recipe) if change.rewrite == "cache-shuffled"]
-    assert edit_sources(recipe, [change], {PATH: text}).texts[PATH] == text.replace(after, f"{after}.cache()")
-
-
-ZIPPED = """import tensorflow as tf
-images = tf.data.Dataset.range(8).map(f).shuffle(4)
-labels = tf.data.Dataset.range(8).map(g, num_parallel_calls=2)
-ds = tf.data.Dataset.zip((images, labels)).map(h).repeat().batch(2).take(20)
-model.fit(ds)
-"""
-
-
-def test_what_is_zipped_runs_in_parallel_each_by_itself_in_its_order() -> None:
-    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
-    found = [change for change in find_changes(recipe) if change.rewrite == "parallel-map"]
-    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 7), ("parallel-map", 2)]
-    after = edit_sources(recipe, found, {PATH: ZIPPED}).texts[PATH]
-    parallel = "num_parallel_calls=tf.data.AUTOTUNE"
-    assert after == ZIPPED.replace("map(f)", f"map(f, {parallel})").replace("map(h)", f"map(h, {parallel})")
-
-
-def test_what_is_read_one_after_the_other_is_left_alone() -> None:
-    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5), "method": "concatenate"})
-    assert [change.call for change in find_changes(recipe) if change.rewrite == "parallel-map"] == [7]
-
-
-def test_one_expression_that_makes_both_of_what_is_zipped_is_changed_once() -> None:
-    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
-    place = recipe.call(2).place
-    calls = [replace(call, place=place, arguments={}) if call.number == 5 else call for call in recipe.calls]
-    both = Recipe(tuple(calls), recipe.uses)
-    found = [change for change in find_changes(both) if change.place == place]
-    assert [(change.rewrite, change.call) for change in found] == [("parallel-map", 2), ("cache", 2)]
-    text = edit_sources(both, found, {PATH: ZIPPED}).texts[PATH]
-    assert text == ZIPPED.replace("map(f)", "map(f, num_parallel_calls=tf.data.AUTOTUNE).cache()")
-
-
-def test_each_of_what_is_zipped_is_cached_where_all_together_cannot_be() -> None:
-    recipe = written_recipe(ZIPPED, zip={"inputs": (3, 5)})
-    (change,) = [change for change in find_changes(recipe) if change.rewrite == "cache"]
-    assert change.edits == (Insert(2, "cache"), Insert(5, "cache"))
-    assert parse_change(recipe, "train.py:2 cache") == parse_change(recipe, "cache") == change
-    assert parse_change(recipe, "train.py:3 cache") == change, "the other one's place means the same"
-    assert are_compatible([change])
-    assert before_after(recipe, change)[1].count(".cache()") == 1
-    after = edit_sources(recipe, [change], {PATH: ZIPPED}).texts[PATH]
-    assert after == ZIPPED.replace("map(f)", "map(f).cache()").replace("calls=2)", "calls=2).cache()")
-
-
-NESTED = """a = tf.data.Dataset.range(8).map(f)
-b = tf.data.Dataset.range(8).map(g)
-inner = tf.data.Dataset.zip((a, b))
-drawn = tf.data.Dataset.range(8).map(h)
-ds = tf.data.Dataset.zip((inner, drawn))
-model.fit(ds)
-"""
-
-
-@pytest.mark.parametrize(
-    ("line", "cached"),
-    [("", [5]), (".repeat()", [5]), (".cache()", []), (".take(4)", []), (".map(i)", [6])],
-)
-def test_what_is_zipped_within_is_cached_once(line: str, cached: list[int]) -> None:
-    text = NESTED.replace("(a, b))", f"(a, b)){line}")
-    made = written_recipe(text)
-    zips = [call.number for call in made.calls if call.method == "zip"]
-    last = zips[0] + bool(line)
-    draws = {call.number: ("RandomUniform",) for call in made.calls[last + 1 :] if call.method == "map"}
-    inputs = {zips[0]: (2, 4), zips[1]: (last, zips[1] - 1)}
-    calls = [
-        replace(call, inputs=inputs.get(call.number, call.inputs), stateful=draws.get(call.number, call.stateful))
-        for call in made.calls
-    ]
-    found = [change for change in find_changes(Recipe(tuple(calls), made.uses)) if change.rewrite == "cache"]
-    assert [edit.after for change in found for edit in change.edits if isinstance(edit, Insert)] == cached
-
-
-def test_what_is_behind_another_cache_and_what_one_expression_makes_of_something_random_are_not_cached() -> None:
-    recipe = written_recipe(ZIPPED, zip={"inputs": (2, 5)})
-    behind = [replace(call, inputs=(2,)) if call.number == 5 else call for call in recipe.calls]
-    behind = [replace(call, inputs=(3, 5)) if call.method == "zip" else call for call in behind]
-    found = [each for each in find_changes(Recipe(tuple(behind), recipe.uses)) if each.rewrite == "cache"]
-    assert [change.edits for change in found] == [(Insert(2, "cache"),)]
-    drawing = [
-        replace(call, place=recipe.call(2).place, stateful=("RandomUniform",)) if call.number == 5 else call
-        for call in recipe.calls
-    ]
-    drawing = [replace(call, inputs=(3, 5)) if call.method == "zip" else call for call in drawing]
-    assert "cache" not in [each.rewrite for each in find_changes(Recipe(tuple(drawing), recipe.uses))]
-
-
-@pytest.mark.parametrize(
-    ("was", "becomes"),
-    [
-        (".batch(2).take(20)", ".batch(2)"),
-        (".map(h).repeat()", ".take(4).map(h).repeat()"),
-        (".map(h)", ".map(h).cache()"),
-    ],
-)
-def test_nothing_of_what_is_zipped_is_cached_where_all_is_or_a_part_is_read(was: str, becomes: str) -> None:
-    is_found = "take(4)" not in becomes and "cache" not in becomes
-    recipe = written_recipe(ZIPPED.replace(was, becomes), zip={"inputs": (3, 5)})
-    assert ("cache" in [change.rewrite for change in find_changes(recipe)]) is is_found
-
-
-@pytest.mark.parametrize(
-    ("calls", "count", "cached_after"), [(".repeat().take(20)", None, [2]), (".repeat().take(4)", 1, [])]
-)
-def test_what_takes_a_part_of_many_epochs_leaves_a_cache_full(
-    calls: str, count: int | None, cached_after: list[int]
-) -> None:
-    _, recipe = recipe_of(f".range(8).map(f){calls}", repeat={"arguments": {"count": count}})
-    assert [change.call for change in find_changes(recipe) if change.rewrite == "cache"] == cached_after
-
-
-INSIDE = {"is_direct": False, "text": "image_dataset_from_directory(…)"}
-
-
-@pytest.mark.parametrize("after", ["", ".map(augment)"])
-def test_what_a_library_made_is_cached_where_the_script_takes_it(after: str) -> None:
-    text, recipe = recipe_of(f".range(8).filter(f).shuffle(4).batch(2){after}")
-    inside = [
-        replace(call, **INSIDE) if call.method != "map" else replace(call, stateful=("RandomUniform",))
-        for call in recipe.calls
-    ]
-    recipe = replace(recipe, calls=tuple(inside))
-    change = next(change for change in find_changes(recipe) if change.rewrite == "cache-shuffled")
-    assert change.effect is Effect.ORDER
-    assert "image_dataset_from_directory(…)" in change.words
-    edited = edit_sources(recipe, [change], {PATH: text})
-    assert edited.texts[PATH] == (
-        text.replace(after, f".cache(){after}") if after else text.replace("fit(ds)", "fit(ds.cache())")
-    )
-    assert not [each for each in find_changes(recipe) if each.rewrite == "cache"]
-
-
-@pytest.mark.parametrize(
-    ("known", "keys"),
-    [
-        ({}, {"cache-shuffled"}),
-        ({"stateful": ("RandomUniform",)}, set()),
-        ({"method": "GeneratorDataset"}, set()),
-        ({"is_direct": True}, set()),
-    ],
-    ids=["pure", "random", "of another kind", "the script's own"],
-)
-def test_what_a_library_made_without_a_method_is_cached_where_its_functions_are_pure(
-    known: dict[str, Any], keys: set[str]
-) -> None:
-    """As ``make_csv_dataset`` does: of its map and interleave only the classes are known."""
-    _, recipe = recipe_of(".range(8).map(f).shuffle(4).batch(2).map(g)")
-    source, mapped, *between, last = recipe.calls
-    unnamed = replace(mapped, **(INSIDE | {"method": "MapDataset", "is_understood": False, "arguments": {}} | known))
-    inside = [replace(call, **INSIDE) for call in (source, *between)]
-    recipe = replace(recipe, calls=(inside[0], unnamed, *inside[1:], last))
-    assert {each.rewrite for each in find_changes(recipe) if each.rewrite.startswith("cache")} == keys
-
-
-@pytest.mark.parametrize(("passes", "keys"), [(1, set()), (3, {"cache-python"})])
-def test_what_python_makes_is_cached_at_ones_own_risk_once_it_was_seen_to_end(passes: int, keys: set[str]) -> None:
-    text, recipe = recipe_of(".from_generator(g).shuffle(8).batch(2)", from_generator={"stateful": ("PyFunc",)})
-    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=passes),))
-    found = [change for change in find_changes(recipe) if "cache" in change.rewrite]
-    assert {change.rewrite for change in found} == keys
-    assert all(change.risk is Risk.HIGH and change.also for change in found)
-    if found:
-        after = edit_sources(recipe, found, {PATH: text}).texts[PATH]
-        assert after == text.replace(".shuffle", ".cache().shuffle")
-
-
-def test_what_python_makes_after_a_shuffle_is_cached_before_it_at_ones_own_risk() -> None:
-    python = (PythonPart("py_function", FUNCTION),)
-    text, recipe = recipe_of(
-        ".range(8).shuffle(8).map(f).batch(2)", map={"stateful": ("EagerPyFunc",), "python": python}
-    )
-    (found,) = [change for change in find_changes(recipe) if "cache" in change.rewrite]
-    assert (found.rewrite, found.risk) == ("cache-python", Risk.HIGH)
-    assert "before the shuffle, and cache what it makes in memory." in found.words
-    assert edit_sources(recipe, [found], {PATH: text}).texts[PATH] == text.replace(
-        ".shuffle(8).map(f)", ".map(f).cache().shuffle(8)"
-    )
-    drawing = {"stateful": ("EagerPyFunc", "RandomUniform"), "python": python}
-    _, recipe = recipe_of(".range(8).shuffle(8).map(f).batch(2)", map=drawing)
-    assert "cache-python" not in {change.rewrite for change in find_changes(recipe)}
-
-
 def test_threads_are_offered_for_a_py_dataset() -> None:
     call = DatasetCall(1, "from_generator", python=(PythonPart("PyDataset", FUNCTION),), is_direct=False)
     recipe = Recipe((call,), (DatasetUse("training", 1, None, "", 1),))
@@ -365,16 +138,6 @@ def test_threads_are_offered_for_a_sequence_of_keras_2_that_has_none() -> None:
     assert workers in [change.edits for change in find_changes(Recipe((call, ahead), (use,)))]
     automatic = replace(ahead, arguments={"buffer_size": -1})  # as Keras 2 calls it after its workers
     assert workers not in [change.edits for change in find_changes(Recipe((call, automatic), (use,)))]
-
-
-def test_what_keras_makes_inside_of_fit_is_not_cached_for_the_user_never_holds_it() -> None:
-    _, recipe = recipe_of(".from_generator(g)", from_generator={"stateful": ("PyFunc",), "is_direct": False})
-    (use,) = recipe.uses
-    twice = replace(use, iterators=2)
-    outside = replace(recipe, uses=(twice,))
-    assert "cache-python" in {each.rewrite for each in find_changes(outside)}
-    inside = replace(outside, calls=tuple(replace(call, place=use.place) for call in recipe.calls))
-    assert "cache-python" not in {each.rewrite for each in find_changes(inside)}
 
 
 @pytest.mark.parametrize(
@@ -550,26 +313,6 @@ def test_a_map_that_draws_from_a_seed_runs_in_parallel_by_a_change_of_its_own(
         assert ".map(f, num_parallel_calls=tf.data.AUTOTUNE)" in edited
 
 
-def test_a_cache_before_a_shuffle_and_one_that_also_keeps_the_map_after_it_are_rivals() -> None:
-    found = find_changes(recipe_of(".range(8).map(f).shuffle(4).map(g)")[1])
-    caches = [change for change in found if change.rewrite in ("cache", "cache-before-shuffle")]
-    assert {change.rewrite for change in caches} == {"cache", "cache-before-shuffle"}
-    assert not are_compatible(caches)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "is_kept"),
-    [({"seed": 4}, True), ({}, False), ({"seed": 4, "rerandomize_each_iteration": True}, False)],
-)
-def test_samples_of_several_datasets_are_cached_where_each_pass_draws_the_same(
-    arguments: dict[str, Any], is_kept: bool
-) -> None:
-    first, mapped, mixed = recipe_of(".range(8).map(f).filter(p)")[1].calls
-    mixed = replace(mixed, method="sample_from_datasets", arguments=arguments)
-    recipe = Recipe((first, mapped, mixed), recipe_of(".range(8).map(f).filter(p)")[1].uses)
-    assert [change.call for change in find_changes(recipe) if change.rewrite == "cache"] == [3 if is_kept else 2]
-
-
 @pytest.mark.parametrize(
     ("stateful", "use", "reason"),
     [
@@ -654,43 +397,3 @@ def test_files_at_a_time_that_tensorflow_chooses_change_with_parallel_calls() ->
 def test_a_request_that_cannot_be_read_is_answered_with_what_can(script: Recipe, text: str, said: str) -> None:
     with pytest.raises(OptionsError, match=said):
         parse_change(script, text)
-
-
-@pytest.mark.parametrize(
-    ("calls", "becomes", "words"),
-    [
-        (".shuffle(4).repeat().map(f)", ".map(f).cache().shuffle(4).repeat()", "the shuffle and the repeat"),
-        (".repeat().shuffle(4).map(f)", ".map(f).cache().repeat().shuffle(4)", "the repeat and the shuffle"),
-        (".repeat().map(f).batch(2)", ".map(f).cache().repeat().batch(2)", "the repeat"),
-        (
-            ".shuffle(4).repeat().map(f).take(9)",
-            ".map(f).cache().shuffle(4).repeat().take(9)",
-            "the shuffle and the repeat",
-        ),
-        (".take(3).shuffle(4).map(f)", "", ""),
-        (".shuffle(4).map(f).take(3)", "", ""),
-        (".shuffle(4).cache().repeat().map(f)", "", ""),
-    ],
-)
-def test_a_map_moves_before_all_that_hands_elements_on(calls: str, becomes: str, words: str) -> None:
-    text, recipe = recipe_of(f".range(8){calls}")
-    found = [change for change in find_changes(recipe) if change.rewrite == "cache-before-shuffle"]
-    assert len(found) == bool(becomes)
-    if found:
-        assert f"before {words}, and cache" in found[0].words
-        assert edit_sources(recipe, found, {PATH: text}).texts[PATH] == text.replace(calls, becomes)
-
-
-@pytest.mark.parametrize(
-    ("known", "is_found"),
-    [({}, True), ({"stateful": ("RandomUniform",)}, False), ({"inputs": (4,)}, False)],
-)
-def test_a_map_moves_before_a_shuffle_only_where_every_dataset_of_its_line_stays_the_same(
-    known: dict[str, Any], *, is_found: bool
-) -> None:
-    _, recipe = recipe_of(".range(8).shuffle(4).map(f)")
-    source, shuffled, mapped = recipe.calls
-    repeated = replace(shuffled, number=4, method="repeat", inputs=(source.number,))
-    other = replace(mapped, **{"number": 9, "inputs": (source.number,), **known})
-    several = replace(recipe, calls=(source, shuffled, mapped, repeated, other))
-    assert ("cache-before-shuffle" in [each.rewrite for each in find_changes(several)]) is is_found

@@ -28,6 +28,8 @@ METHODS = frozenset(
 )
 SOURCES = frozenset({"range", "from_tensor_slices", "from_generator", "list_files", "TFRecordDataset"})
 PATH = "/home/user/train.py"
+HEAD = "import tensorflow as tf\nds = tf.data.Dataset"
+TAIL = '\nmodel.compile("adam")\nmodel.fit(ds)\n'
 
 
 def place_of(node: ast.expr, path: str = PATH) -> SourcePlace:
@@ -61,6 +63,19 @@ def written_recipe(text: str, **known: Mapping[str, Any]) -> Recipe:
         elif isinstance(node, ast.For):
             uses.append(DatasetUse(LOOP, len(calls), place_of(node.iter), "for …", 1))
     return Recipe(tuple(calls), tuple(uses))
+
+
+def recipe_of(calls: str, fit: str = "fit(ds)", **known: Any) -> tuple[str, Recipe]:
+    """Return a script that trains on what calls after ``tf.data.Dataset`` make, and its recipe.
+
+    Args:
+        calls: Such as ``.range(8).map(f)``; a line that compiles the model may follow.
+        fit: The call that trains.
+        known: As of :func:`written_recipe`.
+    """
+    tail = TAIL.partition("\n")[2].partition("\n")[2] if "compile" in calls else TAIL
+    text = f"{HEAD}{calls}\n{tail.lstrip()}".replace("fit(ds)", fit)
+    return text, written_recipe(text, **({"flat_map": {"inner": 1}} | known))
 
 
 def _name(node: ast.Call) -> str:
