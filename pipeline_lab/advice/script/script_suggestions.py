@@ -140,14 +140,13 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     in_memory = any(change.rewrite in IN_MEMORY for change in changes)
     instead = [change for change in changes if change.rewrite == "disk-cache" and in_memory]
     changes = [change for change in changes if change not in instead]
-    fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
     workers = next((change for change in changes if change.rewrite == "workers"), None)
-    if own and workers is not None and case.cause is InputCause.PYTHON_BOUND:
-        fixes = [each for each in fixes if each.change != workers.words]
-        changes = [change for change in changes if change is not workers]
+    if own and workers is not None and case.cause is InputCause.PYTHON_BOUND:  # what its words ask for
+        changes.remove(workers)
         own = [_with_threads(own[0], word_change(case, workers, ""))]
+    fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     if is_of_library := case.cause is InputCause.UNDER_PARALLEL and not fixes and case.blames_library:
         own = [
             replace(each, change=OF_LIBRARY.format(call=str(case.verdict.calls[0]).partition(" → ")[0])) for each in own

@@ -96,7 +96,7 @@ def find_in_job(
     *,
     saving: IntArray = NO_SPANS,
     ending: IntArray = NO_SPANS,
-    time: StepRows | None = None,
+    rows: StepRows | None = None,
 ) -> OutlierSteps:
     """Look at every step of a run.
 
@@ -107,21 +107,21 @@ def find_in_job(
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         saving: When checkpoints were written, a set, ns since the epoch.
         ending: When iterators were made and ended, a set, ns since the epoch.
-        time: What :func:`divide_time` returned for these steps, where it was called before.
+        rows: What :func:`divide_time` returned for these steps, where it was called before.
 
     Raises:
         TraceIncompleteError: There are too few steps.
     """
-    time = time or divide_time(steps)
-    start, length = time.start_ns, time.step_ns
-    parts = {"input_wait": time.wait_ns}
-    if time.is_divided.all():
-        parts |= {"compute": time.compute_ns, "python": time.between_ns}
+    rows = rows or divide_time(steps)
+    start, length = rows.start_ns, rows.step_ns
+    parts = {"input_wait": rows.wait_ns}
+    if rows.is_divided.all():
+        parts |= {"compute": rows.compute_ns, "python": rows.between_ns}
     else:
-        parts["compute_or_python"] = time.compute_ns + time.between_ns
+        parts["compute_or_python"] = rows.compute_ns + rows.between_ns
     found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
-    rows = np.searchsorted(start, tables.ints(found.table, "start_ns"))
-    spans = np.stack((start, start + length), axis=1)[rows]
+    places = np.searchsorted(start, tables.ints(found.table, "start_ns"))
+    spans = np.stack((start, start + length), axis=1)[places]
     flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
     busier = _busier(resources, spans)
     half_ns = tables.ints(found.table, "excess_ns") / 2
@@ -136,7 +136,9 @@ def find_in_job(
         for row, one in enumerate(found.table.column("cause").to_pylist())
     ]
     columns = {name: tables.ints(found.table, name) for name in ("step", "length_ns", "level_ns", "excess_ns")}
-    table = tables.build(OUTLIER_TABLE, len(rows), host="", start_ns=start[rows] - origin_ns, cause=cause, **columns)
+    table = tables.build(
+        OUTLIER_TABLE, len(places), host="", start_ns=start[places] - origin_ns, cause=cause, **columns
+    )
     return OutlierSteps("all steps", found.looked_at, table, found.steps_ns)
 
 
@@ -225,7 +227,7 @@ def _measure(job: JobView) -> OutlierSteps:
         job.origin_ns,
         saving=checkpoint_spans(found.events),
         ending=change_spans(found.events),
-        time=found.step_rows,
+        rows=found.step_rows,
     )
 
 

@@ -21,6 +21,22 @@ from tests.support.scripts import DECODE, place, recipe, script, stages
 NO_CALIBRATION = Unavailable("Not timed.")
 
 
+def waiting(
+    cause: InputCause | None,
+    calls: tuple[WrittenCall, ...],
+    *,
+    stage: str = "Map",
+    kind: VerdictClass = VerdictClass.INPUT_BOUND,
+) -> Verdict:
+    """Return a verdict about a stage that three quarters of a step are lost to."""
+    return Verdict(kind, "It waits.", (), Confidence.MEDIUM, stage=stage, cause=cause, lost_percent=75.0, calls=calls)
+
+
+def in_words(verdict: Verdict) -> tuple[Suggestion, ...]:
+    cause = None if verdict.cause is None else InputCause(verdict.cause)
+    return find_recommendations(verdict.verdict_class, cause, verdict.stage, verdict.calls, 75.0, NO_CALIBRATION)
+
+
 def suggested(
     cause: InputCause | None,
     run: ScriptRun | None = None,
@@ -30,10 +46,8 @@ def suggested(
     own = recipe(python=(DECODE,) if python else ())
     taken = replace(run or script(), recipe=own)
     calls = (WrittenCall(".map(load)", place(41), (DECODE,) if python else ()),)
-    verdict = Verdict(
-        kind, "It waits.", (), Confidence.MEDIUM, stage="Map", cause=cause, lost_percent=75.0, calls=calls
-    )
-    words = find_recommendations(kind, cause, "Map", calls, 75.0, NO_CALIBRATION)
+    verdict = waiting(cause, calls, kind=kind)
+    words = in_words(verdict)
     return suggest_for_script(ScriptCase(explain_script(taken), own, verdict), words)
 
 
@@ -85,17 +99,8 @@ def test_whole_batches_save_what_all_stages_take_that_hand_on_single_elements():
     source, mapped, batch = recipe().calls
     shuffled = replace(mapped, method="shuffle", text=".shuffle(100)", arguments={"buffer_size": 100})
     own = replace(recipe(), calls=(source, shuffled, batch))
-    verdict = Verdict(
-        VerdictClass.INPUT_BOUND,
-        "It waits.",
-        (),
-        Confidence.MEDIUM,
-        stage="Shuffle",
-        cause=InputCause.CALL_OVERHEAD,
-        lost_percent=75.0,
-        calls=(WrittenCall(shuffled.text, shuffled.place),),
-    )
-    words = find_recommendations(verdict.verdict_class, verdict.cause, "Shuffle", verdict.calls, 75.0, NO_CALIBRATION)
+    verdict = waiting(InputCause.CALL_OVERHEAD, (WrittenCall(shuffled.text, shuffled.place),), stage="Shuffle")
+    words = in_words(verdict)
     *above, shuffle, reader = stages(map_ms=0.8)
     gains = []
     for count in (300, 200):
@@ -119,17 +124,8 @@ def test_threads_for_a_py_dataset_are_one_suggestion_with_what_they_gain_at_leas
     read = PythonPart("PyDataset", UserFunction("Faces.__getitem__", "__main__", "/home/train.py", 7))
     own = recipe(python=(read,))
     calls = (WrittenCall(".map(load)", place(41), (read,)),)
-    verdict = Verdict(
-        VerdictClass.INPUT_BOUND,
-        "It waits.",
-        (),
-        Confidence.MEDIUM,
-        stage="Map",
-        cause=InputCause.PYTHON_BOUND,
-        lost_percent=75.0,
-        calls=calls,
-    )
-    words = find_recommendations(verdict.verdict_class, verdict.cause, "Map", calls, 75.0, NO_CALIBRATION)
+    verdict = waiting(InputCause.PYTHON_BOUND, calls)
+    words = in_words(verdict)
     made = (ScriptStage("Generator", None, 18.0e6, python_share=1.0, calls=(2,)),)
     run = explain_script(replace(script(stages=made, cpu_share=1.0), recipe=own))
     first, *others = suggest_for_script(ScriptCase(run, own, verdict), words)
@@ -191,16 +187,7 @@ def test_a_change_whose_gain_is_known_stands_before_one_whose_gain_is_not():
     batched = replace(own.calls[2], inputs=(4,))
     own = replace(own, calls=(*own.calls[:2], shuffled, batched))
     calls = (WrittenCall(".shuffle(100)", place(43)), WrittenCall(".map(load)", place(41)))
-    verdict = Verdict(
-        VerdictClass.INPUT_BOUND,
-        "It waits.",
-        (),
-        Confidence.MEDIUM,
-        stage="Shuffle",
-        cause=InputCause.EPOCH_START,
-        lost_percent=75.0,
-        calls=calls,
-    )
+    verdict = waiting(InputCause.EPOCH_START, calls, stage="Shuffle")
     case = ScriptCase(explain_script(replace(script(), recipe=own)), own, verdict)
     gains = [each.predicted_gain_percent for each in suggest_for_script(case, ())]
     assert isinstance(gains[0], float)
@@ -228,16 +215,7 @@ def test_a_pool_that_is_too_small_gets_the_threads_that_the_calls_ask_for():
     ran = list(stages())
     ran[3] = replace(ran[3], name="ParallelMapV2", at_once=2.0, works_ahead=True, is_pooled=True)
     run = script(recipe=own, stages=tuple(ran), step_ms=10.0, ceiling_ms=2.0, pool_threads=2, step_cpu_ms=1.0)
-    verdict = Verdict(
-        VerdictClass.INPUT_BOUND,
-        "It waits.",
-        (),
-        Confidence.MEDIUM,
-        stage="ParallelMapV2",
-        cause=InputCause.POOL_BOUND,
-        lost_percent=80.0,
-        calls=(WrittenCall(".map(load)", place(41)),),
-    )
+    verdict = waiting(InputCause.POOL_BOUND, (WrittenCall(".map(load)", place(41)),), stage="ParallelMapV2")
     first = suggest_for_script(ScriptCase(explain_script(run), own, verdict), ())[0]
     assert first.after == "options.threading.private_threadpool_size = 16"
     assert first.predicted_gain_percent == 80.0  # the step is left
@@ -263,17 +241,8 @@ def test_what_a_librarys_function_makes_is_cached_before_it_is_written_anew():
     made = replace(mapped, method="map", text="make_csv_dataset(PATH)", is_direct=False)
     own = replace(recipe(), calls=(source, made, batch))
     calls = (WrittenCall(made.words, made.place),)
-    verdict = Verdict(
-        VerdictClass.INPUT_BOUND,
-        "It waits.",
-        (),
-        Confidence.MEDIUM,
-        stage="Map",
-        cause=InputCause.UNDER_PARALLEL,
-        lost_percent=75.0,
-        calls=calls,
-    )
-    words = find_recommendations(verdict.verdict_class, verdict.cause, "Map", calls, 75.0, NO_CALIBRATION)
+    verdict = waiting(InputCause.UNDER_PARALLEL, calls)
+    words = in_words(verdict)
     found = suggest_for_script(ScriptCase(explain_script(replace(script(), recipe=own)), own, verdict), words)
     assert "cache()" in (found[0].after or "")
     anew = next(each.change for each in found[1:] if each.change.startswith("Replace train"))

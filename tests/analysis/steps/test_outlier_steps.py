@@ -124,7 +124,7 @@ def test_compute_and_python_of_steps_without_a_result_are_not_told_apart():
     made = pa.Table.from_pylist(table, schema=STEPS.schema)
     samples = RESOURCES.schema.empty_table()
     assert rows(find_in_job(made, samples, EMPTY, SECOND))[0][2] == "python"
-    assert rows(find_in_job(made, samples, EMPTY, SECOND, time=divide_time(made, launches_ahead=True))) == [
+    assert rows(find_in_job(made, samples, EMPTY, SECOND, rows=divide_time(made, launches_ahead=True))) == [
         (20, 60, "compute_or_python", 140)
     ]
 
