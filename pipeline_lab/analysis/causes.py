@@ -343,7 +343,7 @@ class InputCause(StrEnum):
         "cpu-bound",
         ", because {stage} is CPU-limited",
         Recommendation(
-            "Cache after the expensive part (cache()); or map whole batches in one call, use smaller types or images, preprocess "
+            "Cache after the expensive part but before anything random (cache()); or map whole batches in one call, use smaller types or images, preprocess "
             "once in advance; more threads will not help.",
             "The cores are full, most of all with {stage}.",
         ),
@@ -499,7 +499,7 @@ class VerdictClass(StrEnum):
         "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, {beside}: the input "
         "pipeline competes with it for the CPU{why}.",
         Recommendation(
-            "Cache after the pipeline's expensive part (cache()); or use smaller types, or preprocess once in advance. Fewer threads "
+            "Cache after the pipeline's expensive part but before anything random (cache()); or use smaller types, or preprocess once in advance. Fewer threads "
             "(options.threading.private_threadpool_size) help only where it runs more of them than there are cores.",
             "The input pipeline and the training step compete for the same cores.",
             gains_all=True,
