@@ -11,7 +11,7 @@ from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.tuning.script.fixing import Fix, to_json
+from pipeline_lab.tuning.script.fix import Fix, to_json
 from pipeline_lab.tuning.script.proving import LeftAlone
 from tests.cli.support import call
 from tests.support.lab import Lab

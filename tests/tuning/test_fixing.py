@@ -30,8 +30,10 @@ from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script import fixing, proof, worth_trying
-from pipeline_lab.tuning.script.fixing import Fix, Wishes, apply, choose, current_texts, find_fix, may_be_held_up
+from pipeline_lab.tuning.script.fix import Fix, describe_gain
+from pipeline_lab.tuning.script.fixing import Wishes, apply, choose, current_texts, find_fix, may_be_held_up
 from pipeline_lab.tuning.script.proving import LeftAlone, is_good, places_of, watched_places
+from pipeline_lab.tuning.script.sample_process import Script
 from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
 from tests.support import results
 from tests.support.scripts import DECODE, recipe, script, stages
@@ -222,11 +224,11 @@ def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None
     gain = SimpleNamespace(sentence="prefetch is faster.", name="prefetch")
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One iterator.")
     fix = Fix((CACHE, one), None, None, (), ScriptPrediction(1e6, (), 45.6, 18.0, 58.0, 45.6), gain)  # type: ignore[arg-type]
-    assert fixing.describe_gain(fix) == (
+    assert describe_gain(fix) == (
         "The changed script is faster. Not raced, because all arms share one training: One iterator. "
         "Predicted for all changes together: 45.6 % less time per step."
     )
-    assert fixing.describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."
+    assert describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."
 
 
 def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:
@@ -265,7 +267,7 @@ def test_where_input_does_not_hold_a_training_up_only_what_promises_a_gain_is_tr
 )
 def test_a_prediction_is_worded_by_its_sign(percent: float, words: str) -> None:
     predicted = ScriptPrediction(1e6, (), percent, percent - 2.0, percent + 2.0, percent)
-    said = fixing.describe_gain(Fix((), None, None, (), predicted))
+    said = describe_gain(Fix((), None, None, (), predicted))
     assert said == f"Not raced: the gain is not measured. Predicted: a step {words}"
 
 
@@ -316,13 +318,13 @@ def test_a_file_that_changed_since_its_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(b"a\r\nb\n")
     recipe = replace(RECIPE, files={str(path): "0-train.py", str(tmp_path / "gone.py"): "1-gone.py"})
-    assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\r\nb\n"}
+    assert current_texts(recipe.files, {str(path): "a\nb\n"}) == {str(path): "a\r\nb\n"}
     path.write_bytes(b"a\nb")
-    assert current_texts(recipe, {str(path): "a\nb\n"}) == {str(path): "a\nb"}, (
+    assert current_texts(recipe.files, {str(path): "a\nb\n"}) == {str(path): "a\nb"}, (
         "Python reads a last line that is complete"
     )
     with pytest.raises(StoreError, match="changed since"):
-        current_texts(recipe, {str(path): "other"})
+        current_texts(recipe.files, {str(path): "other"})
 
 
 def _edited(path: Path, after: str) -> dict[str, tuple[str, str]]:
@@ -358,8 +360,21 @@ def test_a_file_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
     assert path.read_text() == "other"
 
 
-def test_a_script_that_makes_its_batches_itself_is_told_what_to_do_by_hand(tmp_path: Path) -> None:
+def test_a_script_that_makes_its_batches_itself_cannot_be_changed(tmp_path: Path) -> None:
+    own = replace(results.job_steps(), own_call="q.train_on_batch at train.py:42")
+    with pytest.raises(StoreError, match="makes its batches itself"):
+        find_fix(RunFolder(tmp_path), Script("train.py"), Wishes(), results.diagnosis(job_steps=own))
+
+
+@pytest.mark.parametrize(
+    ("own_call", "changes"), [("q.train_on_batch at train.py:42", ()), (None, ("predict-on-batch",))]
+)
+def test_calls_of_predict_are_exchanged_where_nothing_else_can_be_and_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_call: str | None, changes: tuple[str, ...]
+) -> None:
     predicts = Predicts("q.predict at train.py:40", 20, 60_000_000, 100_000_000)
-    own = replace(results.job_steps(), own_call="q.train_on_batch at train.py:42", predicts=predicts)
-    with pytest.raises(StoreError, match=r"makes its batches itself.* Put q.predict_on_batch.x. in place of"):
-        find_fix(RunFolder(tmp_path), proof.Script("train.py"), Wishes(), results.diagnosis(job_steps=own))
+    job = replace(results.job_steps(), own_call=own_call, predicts=predicts)
+    exchanged = Fix((), None, None, ())
+    monkeypatch.setattr(fixing, "fix_predicts", lambda *given: exchanged if given[1] is predicts else None)
+    found = find_fix(RunFolder(tmp_path), Script("train.py"), Wishes(changes), results.diagnosis(job_steps=job))
+    assert found is exchanged

@@ -6,7 +6,8 @@ import pytest
 
 from pipeline_lab.pipeline.recipe import LOOP
 from pipeline_lab.pipeline.samples import ReadingPlace
-from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.proof import Prover
+from pipeline_lab.tuning.script.sample_process import Script
 from tests.worker.recipe.trap_scripts import SCRIPTS
 
 

@@ -27,7 +27,8 @@ from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script import script_search
-from pipeline_lab.tuning.script.fixing import NOT_PREDICTED, Fix, Wishes
+from pipeline_lab.tuning.script.fix import NOT_PREDICTED, NOT_RACED, CallTimes, Fix
+from pipeline_lab.tuning.script.fixing import Wishes
 from pipeline_lab.tuning.script.script_result import ScriptTuning
 from pipeline_lab.tuning.script.script_search import PROMISES_NOTHING, ScriptSearch, are_proofs_over, combine
 from pipeline_lab.tuning.search_result import read_tuning
@@ -98,6 +99,7 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         applies: Sequence[Change],
         world: ScriptWorld | None = None,
         predicted: ScriptPrediction | Unavailable = NOT_PREDICTED,
+        gain: CallTimes | Unavailable = NOT_RACED,
         **wanted: object,
     ) -> tuple[ScriptTuning, ScriptWorld]:
         def find(_folder: RunFolder, _script: object, wishes: Wishes, *_: object, **__: object) -> Fix:
@@ -105,7 +107,7 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
             if not kept:
                 return Fix((), None, None, (), note="Nothing is proposed: no change could be proved.")
             edited = Edited({PATH: TEXT}, {PATH: TEXT + "#" * len(kept)}, kept, ())
-            return Fix(kept, edited, Proof(ProofOutcome.EQUAL, f"Equal with {len(kept)} changes."), (), predicted)
+            return Fix(kept, edited, Proof(ProofOutcome.EQUAL, f"Equal with {len(kept)} changes."), (), predicted, gain)
 
         monkeypatch.setattr(script_search, "find_fix", find)
         monkeypatch.setattr(script_search, "analyze_path", not_analyzed)
@@ -212,6 +214,15 @@ def test_what_cannot_race_stays_where_the_race_finds_no_gain(searching: Searchin
     assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
     assert [(each.rewrite, each.reason) for each in found.fix.left] == [("cache", "The race found no gain.")]
     assert found.fix.gain.startswith("Not raced: it changes the training")
+
+
+def test_calls_that_were_made_both_ways_need_no_race(searching: Searching) -> None:
+    found, world = searching([STEPS], gain=CallTimes(40.0, 1.0, 80.0))
+    assert world.races == []
+    assert found.fix is not None
+    assert found.fix.is_sure
+    assert "40 ms as they are, 1 ms as they would be" in found.fix.gain
+    assert "a step takes 78 % less" in found.sentence
 
 
 def test_too_few_rounds_decide_nothing_and_say_which_budget_would_do(searching: Searching, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from types import FrameType
 from typing import Any
 
 from pipeline_lab.capture.script.step_notes import Note, Pass, Role
+from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.worker.recipe.notes import TrainedSteps
-from pipeline_lab.worker.recipe.places import CallSite, find_site, write_site
+from pipeline_lab.worker.recipe.places import find_site, write_site
 
 Take = Callable[[Note], None]
 Key = tuple[Any, ...]
@@ -141,15 +142,15 @@ def words_of_call(name: str) -> str:
     if site is None:
         return name
     if site.key not in _words:
-        _words[site.key] = _read_call(site, name)
+        _words[site.key] = words_at(write_site(site, "").place, name)
     return _words[site.key]
 
 
 _words: dict[Hashable, str] = {}
 
 
-def _read_call(site: CallSite, name: str) -> str:
-    place = write_site(site, "").place
+def words_at(place: SourcePlace, name: str) -> str:
+    """Name the call at a place of the script: ``model.predict at train.py:40``."""
     text = linecache.getline(place.file, place.line).encode()[place.column or 0 :].decode(errors="replace")
     called = text.partition("(")[0].strip()
     is_plain = place.column is not None and called.replace(".", "_").isidentifier()

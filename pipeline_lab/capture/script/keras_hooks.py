@@ -202,10 +202,16 @@ def _note_predict(begun_ns: int, arguments: tuple[Any, ...], options: dict[str, 
     """Note a call of ``predict`` with no more than a batch."""
     ended_ns = now_ns()
     with contextlib.suppress(Exception):  # must not affect the job
-        examples = count_examples(arguments[0] if arguments else options["x"])
-        batch_size = arguments[1] if len(arguments) > 1 else options.get("batch_size")
-        if examples is not None and examples <= (batch_size or KERAS_BATCH):
+        if is_one_batch(arguments, options):
             tell(Predicted(words_of_call("predict"), begun_ns, ended_ns))
+
+
+def is_one_batch(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Say whether ``predict`` is given arrays of no more than one batch."""
+    given = arguments[0] if arguments else options.get("x")
+    batch_size = arguments[1] if len(arguments) > 1 else options.get("batch_size")
+    examples = count_examples(given)
+    return examples is not None and examples <= (batch_size or KERAS_BATCH)
 
 
 def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""``python -m pipeline_lab.capture.script_sample FOLDER``: say what a dataset of a script holds.
+"""``python -m pipeline_lab.capture.script_sample FOLDER``: say what a dataset of a script holds, or what its calls of ``predict`` return.
 
 Requests come on standard input, a line of JSON each; a line of JSON answers each. TensorFlow is imported once, and each request is
 answered in a forked copy of this process, so that scripts share nothing. The same seeds are set before each script begins; what
@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.capture.script_sample.stopped_script import answer
+from pipeline_lab.pipeline.predict_samples import PredictRequest
 from pipeline_lab.pipeline.samples import SampleRequest
 from pipeline_lab.runs.launch.runtime import die_with_parent
 
 
-def _in_copy(request: SampleRequest) -> dict[str, Any]:
+def _in_copy(request: SampleRequest | PredictRequest, files: Path) -> dict[str, Any]:
     """Answer in a forked process, killed when the time is up."""
     reading, writing = os.pipe()
     die = die_with_parent()
@@ -31,7 +32,7 @@ def _in_copy(request: SampleRequest) -> dict[str, Any]:
         for stream in (0, 1, 2):
             os.dup2(quiet, stream)
         with os.fdopen(writing, "w") as pipe:
-            json.dump(answer(request), pipe)
+            json.dump(answer(request, files), pipe)
         os._exit(0)
     os.close(writing)
     signal.signal(signal.SIGALRM, lambda *_: _end(child))
@@ -70,7 +71,8 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         document = json.loads(line)
-        answers.write(json.dumps(_in_copy(SampleRequest.from_json(document))) + "\n")
+        request = PredictRequest(**document) if "calls" in document else SampleRequest.from_json(document)
+        answers.write(json.dumps(_in_copy(request, Path(sys.argv[1]) / "files")) + "\n")
         answers.flush()
 
 

@@ -100,8 +100,8 @@ class PythonCalls:
             for function in list(vars(module)):
                 if _is_drawn(module, function):
                     wrapped = self._dispatched(getattr(module, function), function, name)
-                    stack.enter_context(_exchanged(module, function, wrapped))
-        stack.enter_context(_exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
+                    stack.enter_context(exchanged(module, function, wrapped))
+        stack.enter_context(exchanged(script_ops, "_internal_py_func", self._called(script_ops._internal_py_func)))
 
     def _dispatched(self, function: Callable[..., Any], method: str, name: str) -> Callable[..., Any]:
         """Return a module's function for the generator of the call that a thread is in."""
@@ -133,8 +133,8 @@ class PythonCalls:
 
         adapter, read = PyDatasetAdapter, "_get_iterator"
         if self._changes_calls:
-            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
-        stack.enter_context(_exchanged(adapter, read, _beginning(getattr(adapter, read))))
+            stack.enter_context(exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        stack.enter_context(exchanged(adapter, read, _beginning(getattr(adapter, read))))
 
     def _adapt_sequences(self, stack: contextlib.ExitStack) -> None:
         from tf_keras.src.engine.data_adapter import KerasSequenceAdapter
@@ -146,8 +146,8 @@ class PythonCalls:
 
         adapter, of_workers = KerasSequenceAdapter, "_handle_multiprocessing"
         if self._changes_calls:
-            stack.enter_context(_exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
-        stack.enter_context(_exchanged(adapter, of_workers, _beginning_and_ending(getattr(adapter, of_workers))))
+            stack.enter_context(exchanged(adapter, "__init__", self._adapted(adapter, refuse, stack)))
+        stack.enter_context(exchanged(adapter, of_workers, _beginning_and_ending(getattr(adapter, of_workers))))
 
     def _adapted(
         self, adapter: Any, refuse: Callable[[Any, Mapping[str, Any]], None], stack: contextlib.ExitStack
@@ -162,7 +162,7 @@ class PythonCalls:
             kind: Any = next(each for each in type(x).__mro__ if "__getitem__" in vars(each))
             if kind not in known:
                 known.add(kind)
-                stack.enter_context(_exchanged(kind, "__getitem__", self._seeded(kind.__getitem__, leaves_out=1)))
+                stack.enter_context(exchanged(kind, "__getitem__", self._seeded(kind.__getitem__, leaves_out=1)))
             function(made, x, *arguments, **options)
 
         return create
@@ -248,7 +248,8 @@ def _seed(given: Sequence[Any], number: int) -> int:
 
 
 @contextlib.contextmanager
-def _exchanged(holder: Any, name: str, value: Any) -> Iterator[None]:
+def exchanged(holder: Any, name: str, value: Any) -> Iterator[None]:
+    """Let an attribute be another one meanwhile."""
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:

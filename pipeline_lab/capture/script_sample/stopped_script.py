@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_lab.capture.script_sample.compared_predicts import PredictComparison
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
+from pipeline_lab.pipeline.predict_samples import PredictRequest
 from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
 from pipeline_lab.worker.note.failures import describe
 
@@ -44,7 +46,6 @@ def run_and_read(request: SampleRequest) -> Sample:
     python = PythonCalls(draws_anew=request.draws == Draws.BY_ELEMENT.value, waits=request.python_waits)
     reader = SampleReader(request, python.begin_pass)
     wrapping.readers.append(reader.note)
-    run = run_module if request.is_module else run_script
     try:
         in_order = _in_order() if request.draws == Draws.IN_ORDER.value else contextlib.nullcontext()
         with (
@@ -55,7 +56,7 @@ def run_and_read(request: SampleRequest) -> Sample:
         ):
             _set_seeds(SEED if request.is_seeded else None)
             python.refusal = ""
-            run(request.target, list(request.arguments))
+            _run(request)
     except Reached:
         pass
     except SystemExit as error:
@@ -70,6 +71,26 @@ def run_and_read(request: SampleRequest) -> Sample:
     if reader.sample is None:
         raise NotReachedError(f"the script ends before it reads the dataset at {request.reading}")
     return reader.sample
+
+
+def compare_predicts(request: PredictRequest, files: Path) -> dict[str, Any]:
+    """Run a script until its calls of ``predict`` have been made both ways, or those of ``predict_on_batch`` counted.
+
+    Args:
+        request: What is wanted.
+        files: Folder for what caches keep.
+    """
+    comparison = PredictComparison(request)
+    with contextlib.suppress(Reached, SystemExit), _instead_of_files(request.texts), _files_elsewhere(files):
+        _set_seeds(SEED)
+        with comparison.in_place():
+            _run(request)
+    return {"calls": [asdict(each) for each in comparison.calls], "counted": comparison.counted}
+
+
+def _run(request: SampleRequest | PredictRequest) -> None:
+    run = run_module if request.is_module else run_script
+    run(request.target, list(request.arguments))
 
 
 @contextlib.contextmanager
@@ -163,9 +184,11 @@ def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
             linecache.cache.pop(path, None)
 
 
-def answer(request: SampleRequest) -> dict[str, Any]:
-    """Return the sample of a request, or why there is none, as JSON."""
+def answer(request: SampleRequest | PredictRequest, files: Path) -> dict[str, Any]:
+    """Return what a request asks for, or why it cannot be had, as JSON."""
     try:
+        if isinstance(request, PredictRequest):
+            return compare_predicts(request, files)
         return {"sample": asdict(run_and_read(request))}
     except NotReachedError as error:
         return {"error": str(error), "is_not_reached": True}

@@ -1,14 +1,13 @@
-"""``fix``: what can be changed in a script, proved on its own data, as a diff of the user's files.
+"""Finds what can be changed in a script, proved on its own data.
 
 A change is proposed where it applies to the training's dataset, can be written into the source, and the changed script has
 been seen to give its model the same examples. Everything else is left alone, with the reason.
 """
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
@@ -18,7 +17,6 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.verdict.verdict import Verdict
-from pipeline_lab.comparison.race_result import Candidate
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import (
     Change,
@@ -27,14 +25,16 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
 from pipeline_lab.pipeline.rewrites import find_changes, refuse_one_iterator
-from pipeline_lab.pipeline.samples import Proof, find_reading
-from pipeline_lab.pipeline.source_edits import Edited, edit_sources
+from pipeline_lab.pipeline.samples import find_reading
+from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
-from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.fix import NOT_PREDICTED, Fix
+from pipeline_lab.tuning.script.predict_fix import PREDICT_ON_BATCH, fix_predicts
+from pipeline_lab.tuning.script.proof import Prover
 from pipeline_lab.tuning.script.proving import UNLIMITED, Effort, LeftAlone, Proving, prove_changes, watched_places
-from pipeline_lab.tuning.script.script_result import of_changed
+from pipeline_lab.tuning.script.sample_process import Script
 from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
@@ -47,16 +47,12 @@ NOT_HELD_UP = "Input does not hold this training up."
 OTHER_BATCHES = (
     "Each step takes the first batch of a new pass; from one iterator for all steps it would get other batches."
 )
-LEAST_PERCENT = 0.5
-"""Of a step; a gain or loss that is predicted below it counts as none."""
 LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
-NOT_PREDICTED = Unavailable("Not predicted: the run says too little of its pipeline.")
 HELD_UP = frozenset({VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION, VerdictClass.UNKNOWN})
 """What may hold a training up that a change of its input can help."""
-NOT_RACED = Unavailable("Not raced: the gain is not measured.")
 
 
 @dataclass(frozen=True)
@@ -70,32 +66,6 @@ class Wishes:
 
     changes: Sequence[str] = ()
     may_reorder: bool = False
-
-
-@dataclass(frozen=True)
-class Fix:
-    """What to change in a script.
-
-    Attributes:
-        changes: The proposed ones; none where nothing applies or nothing could be proved.
-        edited: The files with them; None without any.
-        proof: That the script with all of them gives the same; None without any.
-        left: What was left alone.
-        predicted: What the model says of all of them together.
-        gain: What a race measured.
-        note: A sentence on why nothing is proposed; empty where something is.
-    """
-
-    changes: tuple[Change, ...]
-    edited: Edited | None
-    proof: Proof | None
-    left: tuple[LeftAlone, ...]
-    predicted: ScriptPrediction | Unavailable = NOT_PREDICTED
-    gain: Candidate | Unavailable = NOT_RACED
-    note: str = ""
-
-    def diff(self, folder: Path | None = None) -> str:
-        return "" if self.edited is None else self.edited.diff(folder)
 
 
 def find_fix(
@@ -120,9 +90,13 @@ def find_fix(
         RunFailedError: The script does not come to its training any more.
     """
     steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
-    if not isinstance(steps, Unavailable) and steps.own_call is not None:
-        by_hand = f" {steps.predicts.change}" if steps.predicts is not None and steps.predicts.matter else ""
-        raise StoreError(OWN_BATCHES.format(call=steps.own_call) + by_hand)
+    if not isinstance(steps, Unavailable):
+        predicts = steps.predicts if steps.predicts is not None and steps.predicts.matter else None
+        if predicts is not None and list(wishes.changes) in ([PREDICT_ON_BATCH], [] if steps.own_call else None):
+            kept = kept_files(folder)
+            return fix_predicts(script, predicts, current_texts(kept, kept), effort)
+        if steps.own_call is not None:
+            raise StoreError(OWN_BATCHES.format(call=steps.own_call))
     recipe = read_recipe(folder.recipe)
     use = None if recipe is None else recipe.trained
     if recipe is None or use is None:
@@ -176,7 +150,7 @@ def _find(
     run: ScriptRun | Unavailable,
     effort: Effort,
 ) -> Fix:
-    texts = current_texts(recipe, kept_files(folder))
+    texts = current_texts(recipe.files, kept_files(folder))
     found, left = choose(recipe, use, wishes)
     if not wishes.changes:
         found, unfit = worth_a_look(found, diagnosis, run, use.length)
@@ -266,14 +240,14 @@ def _predict(
     return predict_change(run, [edit for change in changes for edit in change.edits])
 
 
-def current_texts(recipe: Recipe, kept: Mapping[str, str]) -> dict[str, str]:
+def current_texts(files: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
     """Return the user's files as they are.
 
     Raises:
         StoreError: One has changed since the run.
     """
     texts = {}
-    for path in recipe.files:
+    for path in files:
         try:
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
@@ -345,71 +319,3 @@ def _back_up(file: Path) -> Path:
     backup = next(name for name in names if not name.exists())
     backup.write_bytes(file.read_bytes())
     return backup
-
-
-def to_json(fix: Fix, folder: Path | None = None) -> dict[str, Any]:
-    """Return a fix as plain data."""
-    return {
-        "schema_version": 1,
-        "changes": [_change(each) for each in fix.changes],
-        "left": [{**_change(each.change), "reason": each.reason} for each in fix.left],
-        "proof": None if fix.proof is None else {
-            "outcome": fix.proof.outcome.value,
-            "sentence": fix.proof.sentence,
-            "elements": list(fix.proof.elements),
-            "is_whole": fix.proof.is_whole,
-        },
-        "predicted": fix.predicted.to_json() if isinstance(fix.predicted, Unavailable) else {
-            "gain_percent": fix.predicted.gain_percent,
-            "low_percent": fix.predicted.low_percent,
-            "high_percent": fix.predicted.high_percent,
-        },
-        "gain": fix.gain.to_json(),
-        "gain_sentence": describe_gain(fix),
-        "note": fix.note,
-        "diff": fix.diff(folder),
-        "files": {} if fix.edited is None else {
-            path: [fix.edited.before[path], text] for path, text in fix.edited.texts.items()
-        },
-    }  # fmt: skip
-
-
-def describe_gain(fix: Fix) -> str:
-    """Say what was raced and predicted."""
-    if not isinstance(fix.gain, Unavailable):
-        return f"{of_changed(fix.gain.sentence, fix.gain.name)}{_describe_unraced(fix)}"
-    raced = fix.gain.reason
-    if isinstance(fix.predicted, Unavailable):
-        return f"{raced} {fix.predicted.reason}"
-    change, (low, high) = abs(fix.predicted.gain_percent), fix.predicted.bounds_percent
-    more, less = ("more", "less") if fix.predicted.is_longer else ("less", "more")
-    bounds = f"{format_percent(low)} to {format_percent(high)}"
-    if low < 0.0:
-        bounds = f"between {format_percent(-low)} {less} and {format_percent(high)} {more}"
-    if change < LEAST_PERCENT:
-        return f"{raced} Predicted: a step takes about as long ({bounds})."
-    return f"{raced} Predicted: a step takes {format_percent(change)} {more} time ({bounds})."
-
-
-def _describe_unraced(fix: Fix) -> str:
-    """Say what was not in the race, and what is predicted with it; empty where all was."""
-    unraced = [each.words for each in fix.changes if each.is_of_training]
-    if not unraced:
-        return ""
-    said = f" Not raced, because all arms share one training: {' '.join(unraced)}"
-    if isinstance(fix.predicted, Unavailable) or fix.predicted.is_longer:
-        return said
-    return (
-        f"{said} Predicted for all changes together: {format_percent(fix.predicted.gain_percent)} less time per step."
-    )
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "rewrite": change.rewrite,
-        "words": change.words,
-        "effect": change.effect.value,
-        "risk": change.risk.value,
-        "also": list(change.also),
-        "place": None if change.place is None else str(change.place),
-    }

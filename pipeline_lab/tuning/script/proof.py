@@ -1,14 +1,10 @@
 """The proof that a changed script gives its model the same examples: both are run up to the training, and read there."""
 
-import json
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room
 from pipeline_lab.errors import RunFailedError
@@ -28,8 +24,8 @@ from pipeline_lab.pipeline.samples import (
     read_answer,
     repeats_what_was_new,
 )
-from pipeline_lab.runs.launch.runtime import KERAS_2, child_environment, die_with_parent, module_command
 from pipeline_lab.runs.machine.limits import usable_memory_bytes
+from pipeline_lab.tuning.script.sample_process import SampleProcess, Script
 
 _ONCE = {
     Draws.IN_ORDER: "random numbers are drawn in the order of the examples",
@@ -41,23 +37,6 @@ GOES_ON = (
     "If it goes on from a checkpoint that the recording left, delete that, and begin with the recording: --run {run}."
 )
 """What may have happened where a script trains no longer once it was recorded."""
-
-
-@dataclass(frozen=True)
-class Script:
-    """A script as it is started.
-
-    Attributes:
-        target: Its path, or the name of a module.
-        arguments: Its own.
-        is_module: Whether the target is a module.
-        is_of_keras_2: Whether it makes ``tf.keras`` Keras 2 before it imports TensorFlow.
-    """
-
-    target: str
-    arguments: Sequence[str] = ()
-    is_module: bool = False
-    is_of_keras_2: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +76,7 @@ class Prover:
         self._watches = list(watches)
         self._script, self._reading, self._how_far = script, reading, how_far or HowFar()
         self._goes_on = GOES_ON.format(run=recording)
-        self._folder = Path(tempfile.mkdtemp(prefix="pipeline-lab-proof-"))
-        self._process: subprocess.Popen[str] | None = None
+        self._process = SampleProcess(script)
         self._before: dict[tuple[Draws, bool], tuple[Sample, Path]] = {}
         self._number = 0
 
@@ -108,13 +86,7 @@ class Prover:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    stream.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._process.end()
 
     def before(self, *, draws: Draws = Draws.AS_THEY_COME, is_seeded: bool = True) -> Sample:
         """Return what the script gives as it is.
@@ -217,7 +189,7 @@ class Prover:
         measures: bool = False,
     ) -> tuple[Sample, Path]:
         self._number += 1
-        values = self._folder / f"{self._number}.npz"
+        values = self._process.folder / f"{self._number}.npz"
         far = self._how_far
         request = SampleRequest(
             self._script.target,
@@ -237,39 +209,11 @@ class Prover:
             1 if joined else PASSES,
             measures or (draws is Draws.AS_THEY_COME and is_seeded and not texts),
         )
-        answer = self._ask(asdict(request))
+        answer = self._process.ask(asdict(request))
         if "error" in answer:
             hint = f" {self._goes_on}" if "is_not_reached" in answer and not texts else ""
             raise RunFailedError(f"{answer['error'].rstrip('.')}.{hint}")
         return read_answer(answer), values
-
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        process = self._process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            found: dict[str, Any] = json.loads(line)
-        except (OSError, ValueError):
-            last = (self._folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
-            raise RunFailedError(
-                f"The process that reads the script's data ended: {last or 'it said nothing'}."
-            ) from None
-        return found
-
-    def _start(self) -> "subprocess.Popen[str]":
-        with (self._folder / "log").open("wb") as log:
-            return subprocess.Popen(
-                module_command("pipeline_lab.capture.script_sample", str(self._folder / "generated")),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=child_environment() | {"PYTHONHASHSEED": "0"} | (KERAS_2 if self._script.is_of_keras_2 else {}),
-                preexec_fn=die_with_parent(),
-            )
 
 
 def _why_not_kept(before: Sample, after: Sample) -> str:

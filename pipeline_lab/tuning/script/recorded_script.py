@@ -15,7 +15,7 @@ from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.script.proof import Script
+from pipeline_lab.tuning.script.sample_process import Script
 
 WINDOW_S, EVERY_S = 1.0, 4.0
 ENDING_S = 60.0

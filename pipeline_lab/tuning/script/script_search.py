@@ -28,15 +28,16 @@ from pipeline_lab.runs.run_events import PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore, name_of
-from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
-from pipeline_lab.tuning.script.fixing import LEAST_PERCENT, Fix, Wishes, find_fix, to_json
-from pipeline_lab.tuning.script.proof import HowFar, Script
+from pipeline_lab.tuning.script.fix import LEAST_PERCENT, Fix, describe_gain, to_json
+from pipeline_lab.tuning.script.fixing import Wishes, find_fix
+from pipeline_lab.tuning.script.proof import HowFar
 from pipeline_lab.tuning.script.proving import Effort, LeftAlone
 from pipeline_lab.tuning.script.recorded_script import record_script
+from pipeline_lab.tuning.script.sample_process import Script
 from pipeline_lab.tuning.script.script_result import CHANGED, of_changed
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import TrialCosts, Trials
@@ -55,6 +56,7 @@ PROMISES_NOTHING = "It did not race, and the model expects no gain from it; give
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
 OF_TRAINING = Unavailable("Not raced: it changes the training and not its input, and arms share one training.")
+UNRACED = "What is proved is proposed without a race."
 BESIDE = "What changes the training itself is not in it."
 ALONE = "The race is between the script as it is and all that is proved."
 
@@ -133,7 +135,7 @@ class ScriptSearch:
         begun_s = time.monotonic()
         found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))
         self._trials.spend(time.monotonic() - begun_s)
-        raceable = [each for each in found.changes if not each.is_of_training]
+        raceable = [] if found.is_faster else [each for each in found.changes if not each.is_of_training]
         arms = self._propose(found, raceable, recorded)
         if not arms:
             self._end_unraced(found, recorded)
@@ -246,8 +248,9 @@ class ScriptSearch:
             proved = self._prove_again(recorded, chosen)
             others = [replace(each, reason=self._why_not(each.change)) for each in _beside(found, arm, "")]
             found = replace(proved, left=(*found.left, *proved.left, *others))
-        is_decided = not isinstance(gain, Unavailable) and gain.standing.outcome is Outcome.FASTER
-        note = found.note or ("" if is_decided else f"Whether it helps is not decided. {ended.sentence}")
+        note = found.note or (
+            "" if replace(found, gain=gain).is_faster else f"Whether it helps is not decided. {ended.sentence}"
+        )
         return replace(found, gain=gain, note=note)
 
     def _prove_again(self, recorded: RunFolder, chosen: Sequence[Change]) -> Fix:
@@ -263,21 +266,17 @@ class ScriptSearch:
     def _end_unraced(self, found: Fix, recorded: RunFolder) -> None:
         """End where there is nothing to race, or nothing may."""
         contest = self._contest
-        if found.changes and self._options.races:
+        if found.changes and self._options.races and not found.is_faster:
             found = replace(found, gain=OF_TRAINING)
         named = "; ".join(each.request for each in found.changes)
-        sentence = found.note or "What is proved is proposed without a race."
+        sentence = found.note or (describe_gain(found) if found.is_faster else UNRACED)
         winner = named or START
         contest.history.add(SearchEnded(winner, None, None, None, "", None, 1, self._trials.spent_s, sentence, winner))
         self._keep(found, recorded)
 
     def _keep(self, found: Fix, recorded: RunFolder) -> None:
         """Write down what was found."""
-        is_sure = bool(found.changes) and (
-            not self._options.races
-            or bool(self._options.changes)
-            or (not isinstance(found.gain, Unavailable) and found.gain.standing.outcome is Outcome.FASTER)
-        )
+        is_sure = bool(found.changes) and (not self._options.races or bool(self._options.changes) or found.is_faster)
         document = {**to_json(found, Path(self._options.folder)), "run": name_of(recorded.path), "is_sure": is_sure}
         write_whole(self._folder.fix, json.dumps(document, ensure_ascii=False))
 

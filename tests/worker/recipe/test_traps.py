@@ -11,8 +11,10 @@ from pipeline_lab.errors import OptionsError, RunFailedError, Unavailable
 from pipeline_lab.pipeline.recipe import LOOP
 from pipeline_lab.pipeline.samples import ProofOutcome, ReadingPlace
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning.script.fixing import Fix, Wishes, find_fix
-from pipeline_lab.tuning.script.proof import Prover, Script
+from pipeline_lab.tuning.script.fix import Fix
+from pipeline_lab.tuning.script.fixing import Wishes, find_fix
+from pipeline_lab.tuning.script.proof import Prover
+from pipeline_lab.tuning.script.sample_process import SampleProcess, Script
 from tests.worker.recipe.trap_scripts import SCRIPTS
 
 pytestmark = pytest.mark.tensorflow
@@ -23,7 +25,9 @@ FixScript = Callable[..., Fix]
 def _warm_prover(ask_tensorflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Read scripts in the process that has TensorFlow loaded, instead of in one of the prover's own."""
     monkeypatch.setattr(
-        Prover, "_ask", lambda _self, request: ask_tensorflow("tests.worker.recipe.trap_tasks:read_script", **request)
+        SampleProcess,
+        "ask",
+        lambda _self, request: ask_tensorflow("tests.worker.recipe.trap_tasks:read_script", **request),
     )
 
 

@@ -29,15 +29,15 @@ from pipeline_lab.worker.recipe.replaying import keep_calls
 
 def read_script(**request: Any) -> dict[str, Any]:
     """Read a script's dataset in this process, which is as it was afterwards."""
-    with _as_in_a_process_of_its_own():
-        return answer(SampleRequest.from_json(request))
+    with as_in_a_process_of_its_own():
+        return answer(SampleRequest.from_json(request), Path(request["values"]))
 
 
 def recipe_of_script(path: str) -> str:
     """Run a script to its end, and return its recipe as JSON."""
     note_new_iterators()
     note_new_datasets()
-    with _as_in_a_process_of_its_own():
+    with as_in_a_process_of_its_own():
         run_script(path, [])
         return wrapping.ledger.recipe().to_json()
 
@@ -66,7 +66,7 @@ def elements_as_raced(path: str, change: str) -> list[Any]:
     note_new_datasets()
     keep_calls()
     try:
-        with _as_in_a_process_of_its_own(), tempfile.TemporaryDirectory() as scratch:
+        with as_in_a_process_of_its_own(), tempfile.TemporaryDirectory() as scratch:
             run_script(path, [])
             noted = NotedDatasets(*wrapping.ledger.noted())
             assert noted.recipe.trained is not None
@@ -83,7 +83,7 @@ def _plain(element: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _as_in_a_process_of_its_own() -> Iterator[None]:
+def as_in_a_process_of_its_own() -> Iterator[None]:
     """Let a script find a new process, without notes of others and without a seed, and leave none of it behind."""
     kept = wrapping.ledger, sys.modules["__main__"], sys.argv[:], sys.path[:]
     wrapping.ledger = Ledger()
