@@ -297,7 +297,9 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
     calls = None if isinstance(job, Unavailable) else job.predicts
     if calls is None or not calls.matter:
         return found
-    return _add(found, Suggestion(calls.change, WITHOUT_PREDICT.why, round(calls.percent, 1)))
+    called = calls.call.partition(" at ")[0]
+    gain, before, after = round(calls.percent, 1), f"{called}(…)", f"{called}_on_batch(…)"
+    return _add(found, Suggestion(calls.change, WITHOUT_PREDICT.why, gain, before=before, after=after))
 
 
 def _with_evaluations(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

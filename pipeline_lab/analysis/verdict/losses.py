@@ -44,6 +44,8 @@ for certain, needed 0.81 to 1.04 of it (12 runs of `benchmarks/verdict`).
 """
 LONGER = 2.0
 """Where the mean step is n times as long as the usual one, most time passes in a few steps, and the pace of the others says little."""
+MOSTLY_PREDICTS_PERCENT = 50.0
+"""Of the time, from which calls of ``predict`` are what a job does, wherever they are made."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def measure_losses(results: Results) -> Losses | None:
     if not isinstance(calibration, Unavailable) and not is_machine_busy(results):
         is_usual = isinstance(job, Unavailable) or job.mean_ns <= LONGER * calibration.step_ns
         losses = _blame_pace(losses, calibration) if is_usual else losses
-    return _with_breaks(losses, results)
+    return _with_predicts(_with_breaks(losses, results), results)
 
 
 def _without_trace(results: Results, job: JobSteps, waiting: float) -> Losses:
@@ -227,6 +229,30 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
         slowed_percent=losses.slowed_percent * left,
         waiting_percent=None if losses.waiting_percent is None else kept + (waiting - kept) * left,
         unseen_percent=unseen,
+    )
+
+
+def _with_predicts(losses: Losses, results: Results) -> Losses:
+    """Count calls of ``predict`` that take most of the time as lost, though windows saw in them what TensorFlow does for any step."""
+    job = results.job_steps
+    if isinstance(job, Unavailable) or job.predicts is None or not job.predicts.matter:
+        return losses
+    percent = min(100.0, job.predicts.percent)
+    if percent < MOSTLY_PREDICTS_PERCENT:
+        return losses
+    left = 1.0 - percent / 100.0
+    by_class = {kind: each * left for kind, each in losses.by_class.items()}
+    by_class[VerdictClass.IDLE_OTHER] += percent
+    unseen = {cause: each * left for cause, each in losses.unseen_percent.items()}
+    return replace(
+        losses,
+        by_class=by_class,
+        step_ns=job.mean_ns,
+        are_recorded=False,
+        slowed_percent=losses.slowed_percent * left,
+        waiting_percent=None if losses.waiting_percent is None else losses.waiting_percent * left,
+        unseen_percent=unseen | {GapCause.PYTHON: unseen.get(GapCause.PYTHON, 0.0) + percent},
+        predicting_percent=percent,
     )
 
 

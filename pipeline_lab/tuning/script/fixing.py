@@ -89,21 +89,32 @@ def find_fix(
         OptionsError: A requested change cannot be read.
         RunFailedError: The script does not come to its training any more.
     """
-    steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
-    if not isinstance(steps, Unavailable):
-        predicts = steps.predicts if steps.predicts is not None and steps.predicts.matter else None
-        if predicts is not None and list(wishes.changes) in ([PREDICT_ON_BATCH], [] if steps.own_call else None):
-            kept = kept_files(folder)
-            return fix_predicts(script, predicts, current_texts(kept, kept), effort)
-        if steps.own_call is not None:
-            raise StoreError(OWN_BATCHES.format(call=steps.own_call))
     recipe = read_recipe(folder.recipe)
     use = None if recipe is None else recipe.trained
+    steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
+    if not isinstance(steps, Unavailable):
+        if _are_predicts(diagnosis, use, wishes) and steps.predicts is not None:
+            kept = kept_files(folder)
+            return fix_predicts(script, steps.predicts, current_texts(kept, kept), effort)
+        if steps.own_call is not None:
+            raise StoreError(OWN_BATCHES.format(call=steps.own_call))
     if recipe is None or use is None:
         raise StoreError(NO_RECIPE)
     run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
     found = _find(folder, recipe, use, script, wishes, diagnosis, run, effort)
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
+
+
+def _are_predicts(diagnosis: Diagnosis | Unavailable, use: DatasetUse | None, wishes: Wishes) -> bool:
+    """Say whether to exchange calls of ``predict``: on request, and unasked where no pipeline holds the training up more."""
+    steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
+    if isinstance(diagnosis, Unavailable) or isinstance(steps, Unavailable):
+        return False
+    if steps.predicts is None or not steps.predicts.matter:
+        return False
+    has_no_pipeline = steps.own_call is not None or use is None
+    unasked = not wishes.changes and (has_no_pipeline or diagnosis.verdict.is_about_predicts)
+    return unasked or list(wishes.changes) == [PREDICT_ON_BATCH]
 
 
 def may_be_held_up(

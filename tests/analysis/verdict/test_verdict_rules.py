@@ -483,6 +483,20 @@ def test_calls_of_predict_between_own_steps_are_no_work_of_the_step(
         )
 
 
+@pytest.mark.parametrize(("percent", "is_said"), [(86, True), (40, False)])
+def test_calls_of_predict_that_take_most_of_the_time_are_what_is_said_wherever_they_are(
+    percent: int, is_said: bool
+) -> None:
+    """The loop has no call of its own for a batch; in windows the step seems busy for 80 %."""
+    job = replace(
+        results.job_steps(),
+        predicts=Predicts.of([PredictEvent("net.predict at train.py:20", 20, percent * 10**6, 10**8)]),
+    )
+    verdict = judged(divided(python=20, device_compute=80), job_steps=job)
+    assert (verdict.label == "idle: predictions") is is_said
+    assert ("(86 %), in net.predict at train.py:20" in verdict.sentence) is is_said
+
+
 def no_waits_recorded() -> JobSteps:
     """Return steps that wait, but for the recorded ones."""
     job = results.job_steps()
