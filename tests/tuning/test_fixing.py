@@ -367,7 +367,9 @@ def test_a_script_that_makes_its_batches_itself_cannot_be_changed(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("own_call", "changes"), [("q.train_on_batch at train.py:42", ()), (None, ("predict-on-batch",))]
+    ("own_call", "changes"),
+    [("q.train_on_batch at train.py:42", ()), (None, ("predict-on-batch",)), (None, ())],
+    ids=["no dataset", "asked for", "no recipe"],
 )
 def test_calls_of_predict_are_exchanged_where_nothing_else_can_be_and_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_call: str | None, changes: tuple[str, ...]
