@@ -26,7 +26,9 @@ from pipeline_lab.worker.recipe.places import find_site, write_site
 FEWEST = 3
 """Calls after the first one that a median needs."""
 SEVERAL = "It is also given more than one batch, or something other than arrays."
-DIFFERENT = "predict_on_batch returns other arrays there."
+DIFFERENT = "predict_on_batch returns different arrays there."
+RAISES = "predict fails there for some input."
+OF_A_SUBCLASS = "{name} has a predict of its own, which predict_on_batch would pass over."
 FAILS = "predict_on_batch fails there ({error})."
 
 
@@ -101,7 +103,7 @@ class PredictComparison:
         @functools.wraps(original)
         def predict(model: Any, *arguments: Any, **options: Any) -> Any:
             site = None if self._thread.is_inside else find_site(sys._getframe())
-            if site is None:
+            if site is None or not site.is_direct:
                 return original(model, *arguments, **options)
             if self._has_enough() or self._is_late():
                 raise Reached
@@ -127,6 +129,8 @@ class PredictComparison:
         def as_it_is() -> Any:
             return original(model, *arguments, **options)
 
+        if (name := _overriding(original.__name__, model)) is not None:
+            calls.refusal = calls.refusal or OF_A_SUBCLASS.format(name=name)
         if not is_one_batch(arguments, options):
             calls.refusal = calls.refusal or SEVERAL
         if calls.refusal:
@@ -136,7 +140,11 @@ class PredictComparison:
         if calls.count % 2:
             other = self._on_batch(calls, model, given)
         begun_ns = time.perf_counter_ns()
-        result = as_it_is()
+        try:
+            result = as_it_is()
+        except Exception:
+            calls.refusal = RAISES
+            raise
         calls.before_ns.append(time.perf_counter_ns() - begun_ns)
         if not calls.count % 2:
             other = self._on_batch(calls, model, given)
@@ -162,6 +170,17 @@ class PredictComparison:
     def _is_late(self) -> bool:
         self._begun_ns = self._begun_ns or time.perf_counter_ns()
         return time.perf_counter_ns() - self._begun_ns > self._request.seconds * NS_PER_S
+
+
+def _overriding(method: str, model: Any) -> str | None:
+    """Return the name of a class outside of Keras that has the method itself, among all of Keras' models; None without one."""
+    base = next(kind for kind in reversed(type(model).__mro__) if method in vars(kind))
+    kinds = [base]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if method in vars(kind) and not kind.__module__.startswith(("keras.", "tf_keras.")):
+            return kind.__name__
+    return None
 
 
 def _median_ms(took_ns: list[int]) -> float | None:

@@ -50,12 +50,15 @@ def fix_predicts(script: Script, predicts: Predicts, texts: Mapping[str, str], e
         kept, edited, unwritten = _write([each for each in found if not _refuse(each)], texts)
         left += unwritten
         if not kept:
-            return Fix((), None, None, tuple(left), note="Nothing is proposed: no call of predict can be exchanged.")
+            return Fix((), None, None, tuple(left), note="Nothing is proposed: no call of predict can be replaced.")
         effort.stop()
         compared = sum(each.count for each in kept)
-        _ask(process, script, wanted, effort, texts=edited, counts=compared)
+        again = _ask(process, script, wanted, effort, texts=edited, counts=compared)
     finally:
         process.end()
+    if again["counted"] < compared:
+        left += [LeftAlone(_change(kept), f"The changed script makes {again['counted']} of these {compared} calls.")]
+        return Fix((), None, None, tuple(left), note="Nothing is proposed: no call of predict can be replaced.")
     change = _change(kept)
     said = f"{compared} of the script's own calls return the same arrays both ways, bit for bit, and the changed script runs as far."
     proof = Proof(ProofOutcome.EQUAL, said, (compared,))

@@ -73,13 +73,20 @@ def test_a_script_may_end_with_any_exit_code(fix: Callable[..., Fix]) -> None:
 @pytest.mark.parametrize(
     ("source", "call", "reason"),
     [
-        (COUNTING + LOOP, "model.predict at train.py:11", "returns other arrays"),
+        (COUNTING + LOOP, "model.predict at train.py:11", "returns different arrays"),
         (
             MODEL + LOOP.replace("[:2]", "[:2] if step else np.tile(rows, (9, 1))"),
             "model.predict at train.py:5",
             "more than one batch",
         ),
         (MODEL + "found = model.predict(rows, verbose=0)\n", "model.predict at train.py:4", "too few times"),
+        (
+            MODEL
+            + LOOP.replace("rows[:2]", "rows[:2] if step % 3 else rows[:0]").replace("    found", "    try: found")
+            + "    except Exception: pass\n",
+            "model.predict at train.py:5",
+            "fails there",
+        ),
         (
             MODEL + "ask = model.predict\n" + LOOP.replace("model.predict", "ask"),
             "ask at train.py:6",
