@@ -297,7 +297,7 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
     calls = None if isinstance(job, Unavailable) else job.predicts
     if calls is None or not calls.matter:
         return found
-    called = calls.call.partition(" at ")[0]
+    called = calls.lines[0].call.partition(" at ")[0]
     gain, before, after = round(calls.percent, 1), f"{called}(…)", f"{called}_on_batch(…)"
     return _add(found, Suggestion(calls.change, WITHOUT_PREDICT.why, gain, before=before, after=after))
 

@@ -23,6 +23,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import LOOP, PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
+from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import PADDING
 from pipeline_lab.runs.store import RunStore
@@ -322,7 +323,10 @@ def test_a_model_that_predicts_a_batch_at_a_time_is_to_be_called_itself() -> Non
     found, call = judged(input_wait=60, device_compute=40), "generator.predict at train.py:4"
 
     def first(calls: int, percent: int, each: int = 1) -> Suggestion | None:
-        job = replace(results.job_steps(), predicts=Predicts(call, calls, each * percent * calls, each * 100 * calls))
+        job = replace(
+            results.job_steps(),
+            predicts=Predicts((PredictEvent(call, calls, each * percent * calls, each * 100 * calls),)),
+        )
         suggested = advise(replace(found, job_steps=job)).verdict.suggestions
         return next((one for one in suggested if "predict" in one.change), None)
 
@@ -351,7 +355,7 @@ def test_where_calls_of_predict_hold_the_job_back_nothing_else_is_advised_first(
     found = judged(python=60, device_compute=40)
     verdict = replace(found.verdict, predicting_percent=found.verdict.lost_percent)
     assert verdict.is_about_predicts
-    job = replace(results.job_steps(), predicts=Predicts("q.predict at train.py:4", 20, 60, 100))
+    job = replace(results.job_steps(), predicts=Predicts((PredictEvent("q.predict at train.py:4", 20, 60, 100),)))
     suggested = advise(replace(found, verdict=verdict, job_steps=job)).verdict.suggestions
     assert (
         suggested[0].change

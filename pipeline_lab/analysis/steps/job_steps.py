@@ -60,30 +60,34 @@ class Predicts:
     """Calls of Keras' ``predict`` between steps; see :class:`~pipeline_lab.runs.run_events.PredictEvent`.
 
     Attributes:
-        call: The line whose calls take most.
-        count, total_ns: All calls, and what they took.
-        span_ns: From the first step to the last one.
-        others: The other lines.
+        lines: What each line called, the longest first; at least one.
     """
 
-    call: str
-    count: int
-    total_ns: int
-    span_ns: int
-    others: tuple[str, ...] = ()
+    lines: tuple[PredictEvent, ...]
 
     @classmethod
     def of(cls, events: Sequence[PredictEvent]) -> "Predicts | None":
-        """Sum up the events of each line, the longest one first; None without any."""
-        if not events:
-            return None
-        count, total_ns = sum(event.count for event in events), sum(event.total_ns for event in events)
-        return cls(events[0].call, count, total_ns, events[0].span_ns, tuple(event.call for event in events[1:]))
+        """Return the calls of each line; None without any."""
+        return cls(tuple(events)) if events else None
+
+    @property
+    def count(self) -> int:
+        """All calls."""
+        return sum(line.count for line in self.lines)
+
+    @property
+    def total_ns(self) -> int:
+        """What they took."""
+        return sum(line.total_ns for line in self.lines)
 
     @property
     def percent(self) -> float:
         """Their part of the time from the first step to the last one."""
-        return 100.0 * self.total_ns / self.span_ns if self.span_ns else 0.0
+        return sum(map(self.percent_of, self.lines))
+
+    def percent_of(self, line: PredictEvent) -> float:
+        """Return the part of one of the lines."""
+        return 100.0 * line.total_ns / line.span_ns if line.span_ns else 0.0
 
     @property
     def matter(self) -> bool:
@@ -94,14 +98,15 @@ class Predicts:
     @property
     def calls(self) -> str:
         """All lines: ``q.predict at train.py:40, q.predict at train.py:34``."""
-        return ", ".join((self.call, *self.others))
+        return ", ".join(line.call for line in self.lines)
 
     @property
     def change(self) -> str:
         """What to do about them."""
-        model = self.call.partition(" at ")[0].removesuffix("predict").removesuffix(".")
-        change = WITHOUT_PREDICT.change.format(call=self.call, model=model or "model")
-        return f"{change} Do the same with {', '.join(self.others)}." if self.others else change
+        call, *others = (line.call for line in self.lines)
+        model = call.partition(" at ")[0].removesuffix("predict").removesuffix(".")
+        change = WITHOUT_PREDICT.change.format(call=call, model=model or "model")
+        return f"{change} Do the same with {', '.join(others)}." if others else change
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,18 +217,30 @@ def _with_breaks(losses: Losses, results: Results) -> Losses:
     input_percent = losses.by_class[VerdictClass.INPUT_BOUND]
     waiting = input_percent if losses.waiting_percent is None else losses.waiting_percent
     kept = 0.0 if losses.are_recorded else min(waiting, 100.0 - percent)
+    return replace(_with_idle(losses, job, percent, kept), unseen_percent=unseen)
+
+
+def _with_idle(losses: Losses, job: JobSteps, percent: float, kept: float = 0.0) -> Losses:
+    """Count so much of all steps as idle otherwise, in percent, and let the other losses share the rest of them.
+
+    Args:
+        losses: Without it.
+        job: All steps.
+        percent: That is idle.
+        kept: Percent of waiting that stays as it is.
+    """
     left = (100.0 - percent - kept) / max(1e-9, 100.0 - kept)
     by_class = {kind: each * left for kind, each in losses.by_class.items()}
     by_class[VerdictClass.IDLE_OTHER] += percent
-    by_class[VerdictClass.INPUT_BOUND] = kept + (input_percent - kept) * left
+    by_class[VerdictClass.INPUT_BOUND] += kept * (1.0 - left)
+    waiting = losses.waiting_percent
     return replace(
         losses,
         by_class=by_class,
         step_ns=job.mean_ns,
         are_recorded=False,
         slowed_percent=losses.slowed_percent * left,
-        waiting_percent=None if losses.waiting_percent is None else kept + (waiting - kept) * left,
-        unseen_percent=unseen,
+        waiting_percent=None if waiting is None else kept + (waiting - kept) * left,
     )
 
 
@@ -240,17 +252,9 @@ def _with_predicts(losses: Losses, results: Results) -> Losses:
     percent = min(100.0, job.predicts.percent)
     if percent < MOSTLY_PREDICTS_PERCENT:
         return losses
-    left = 1.0 - percent / 100.0
-    by_class = {kind: each * left for kind, each in losses.by_class.items()}
-    by_class[VerdictClass.IDLE_OTHER] += percent
-    unseen = {cause: each * left for cause, each in losses.unseen_percent.items()}
+    unseen = {cause: each * (1.0 - percent / 100.0) for cause, each in losses.unseen_percent.items()}
     return replace(
-        losses,
-        by_class=by_class,
-        step_ns=job.mean_ns,
-        are_recorded=False,
-        slowed_percent=losses.slowed_percent * left,
-        waiting_percent=None if losses.waiting_percent is None else losses.waiting_percent * left,
+        _with_idle(losses, job, percent),
         unseen_percent=unseen | {GapCause.PYTHON: unseen.get(GapCause.PYTHON, 0.0) + percent},
         predicting_percent=percent,
     )

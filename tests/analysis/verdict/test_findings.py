@@ -273,7 +273,7 @@ def test_all_lines_that_call_predict_are_summed_up_and_named() -> None:
     lines = [
         PredictEvent(f"q.predict at train.py:{line}", 20, ms * 10**6, 10**9) for line, ms in ((40, 300), (34, 200))
     ]
-    predicts = Predicts.of(lines)
+    predicts = Predicts(tuple(lines))
     assert predicts is not None
     job = replace(results.job_steps(), predicts=predicts)
     (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
@@ -285,7 +285,10 @@ def test_all_lines_that_call_predict_are_summed_up_and_named() -> None:
 
 
 def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
-    job = replace(results.job_steps(), predicts=Predicts("model.predict at train.py:4", 20, 60_000_000, 100_000_000))
+    job = replace(
+        results.job_steps(),
+        predicts=Predicts((PredictEvent("model.predict at train.py:4", 20, 60_000_000, 100_000_000),)),
+    )
     (found,) = [each for each in find_all_findings(results.diagnosis(job_steps=job)) if each.kind == "small-predicts"]
     assert found.sentence.startswith("60 % of the training passed in model.predict at train.py:4")
     assert found.sentence.endswith("it returns the same array.")

@@ -465,7 +465,7 @@ def test_calls_of_predict_between_own_steps_are_no_work_of_the_step(
     own = replace(
         job,
         own_call="q.train_on_batch at train.py:42",
-        predicts=Predicts.of(lines),
+        predicts=Predicts(tuple(lines)),
         total_ns=job.count * 75 * results.MS,
         wait_total_ns=job.count * waits_ms * results.MS,
     )
@@ -490,7 +490,7 @@ def test_calls_of_predict_that_take_most_of_the_time_are_what_is_said_wherever_t
     """The loop has no call of its own for a batch; in windows the step seems busy for 80 %."""
     job = replace(
         results.job_steps(),
-        predicts=Predicts.of([PredictEvent("net.predict at train.py:20", 20, percent * 10**6, 10**8)]),
+        predicts=Predicts((PredictEvent("net.predict at train.py:20", 20, percent * 10**6, 10**8),)),
     )
     verdict = judged(divided(python=20, device_compute=80), job_steps=job)
     assert (verdict.label == "idle: predictions") is is_said
