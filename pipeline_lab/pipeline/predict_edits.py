@@ -11,7 +11,7 @@ LEFT_OUT = ("batch_size", "verbose")
 
 
 def edit_predict(source: ParsedSource, place: SourcePlace) -> list[Splice]:
-    """Return what becomes other in the file.
+    """Return the splices that rewrite the call.
 
     Raises:
         RefusedError: The call is not written so that only its name and these arguments have to change.
@@ -26,7 +26,7 @@ def edit_predict(source: ParsedSource, place: SourcePlace) -> list[Splice]:
     begin, end = source.span(given[0])
     gone = source.raw[first:begin] + source.raw[end:last]
     if b"#" in gone or b"(" in gone:
-        raise RefusedError(f"Beside what it predicts, the call at {place} holds a comment or another call.")
+        raise RefusedError(f"Beside what it predicts, the call at {place} holds a comment or brackets.")
     name = source.span(call.func.attr)
     splices = [Splice(*name, ON_BATCH.encode()), Splice(first, begin, b""), Splice(end, last, b"")]
     return [each for each in splices if each.start < each.end]
@@ -37,8 +37,8 @@ def _name(argument: cst.Arg, index: int, place: SourcePlace) -> str:
         raise RefusedError(f"The call at {place} takes arguments with {argument.star}.")
     names = ("x", *LEFT_OUT)
     if argument.keyword is None and index >= len(names):
-        raise RefusedError(f"The call at {place} takes more arguments than predict_on_batch has a meaning for.")
+        raise RefusedError(f"The call at {place} takes more arguments than x, batch_size and verbose.")
     name = names[index] if argument.keyword is None else argument.keyword.value
     if name not in names:
-        raise RefusedError(f"The call at {place} takes {name}, which predict_on_batch has not.")
+        raise RefusedError(f"The call at {place} takes {name}, which predict_on_batch does not take.")
     return name

@@ -43,7 +43,7 @@ class ComparedCall:
         place: Of the call.
         count: Compared.
         before_ms, after_ms: Medians of ``predict`` and ``predict_on_batch``, the first of each left out; None with too few.
-        refusal: Why they cannot be exchanged, a sentence; empty where they can.
+        refusal: Why they cannot be replaced, a sentence; empty where they can.
     """
 
     words: str

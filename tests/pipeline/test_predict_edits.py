@@ -45,7 +45,7 @@ def test_the_name_changes_and_what_means_nothing_for_one_batch_goes(before: str,
         ("q.predict(s, **options)", r"takes arguments with \*\*"),
         ("q.predict(*given)", r"takes arguments with \*"),
         ("q.predict(verbose=0)", "does not say what it predicts"),
-        ("q.predict(s, batch_size=len(s))", "another call"),
+        ("q.predict(s, batch_size=len(s))", "brackets"),
         ("q.predict(\n    s,  # states\n    verbose=0)", "a comment"),
     ],
 )

@@ -28,6 +28,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.recipe import DatasetCall
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
+from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script import fixing, proof, worth_trying
 from pipeline_lab.tuning.script.fix import Fix, describe_gain
@@ -367,6 +368,17 @@ def test_a_script_that_makes_its_batches_itself_cannot_be_changed(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("changes", "reason"),
+    [(("predict-on-batch",), "no calls of Keras' predict"), (("predict-on-batch", "prefetch"), "alone")],
+)
+def test_predict_on_batch_is_asked_for_alone_and_where_there_are_calls(
+    tmp_path: Path, changes: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(OptionsError, match=reason):
+        find_fix(RunFolder(tmp_path), Script("train.py"), Wishes(changes), results.diagnosis())
+
+
+@pytest.mark.parametrize(
     ("own_call", "changes"),
     [("q.train_on_batch at train.py:42", ()), (None, ("predict-on-batch",)), (None, ())],
     ids=["no dataset", "asked for", "no recipe"],
@@ -374,7 +386,7 @@ def test_a_script_that_makes_its_batches_itself_cannot_be_changed(tmp_path: Path
 def test_calls_of_predict_are_exchanged_where_nothing_else_can_be_and_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_call: str | None, changes: tuple[str, ...]
 ) -> None:
-    predicts = Predicts("q.predict at train.py:40", 20, 60_000_000, 100_000_000)
+    predicts = Predicts((PredictEvent("q.predict at train.py:40", 20, 60_000_000, 100_000_000),))
     job = replace(results.job_steps(), own_call=own_call, predicts=predicts)
     exchanged = Fix((), None, None, ())
     monkeypatch.setattr(fixing, "fix_predicts", lambda *given: exchanged if given[1] is predicts else None)

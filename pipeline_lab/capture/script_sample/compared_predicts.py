@@ -2,12 +2,14 @@
 
 import contextlib
 import functools
+import itertools
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,14 +38,14 @@ FAILS = "predict_on_batch fails there ({error})."
 class _Calls:
     words: str
     place: SourcePlace
-    count: int = 0
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     before_ns: list[int] = field(default_factory=list)
     after_ns: list[int] = field(default_factory=list)
     refusal: str = ""
 
     def compared(self) -> ComparedCall:
         before, after = map(_median_ms, (self.before_ns, self.after_ns))
-        return ComparedCall(self.words, self.place, self.count, before, after, self.refusal)
+        return ComparedCall(self.words, self.place, len(self.after_ns), before, after, self.refusal)
 
 
 class _Thread(threading.local):
@@ -129,42 +131,36 @@ class PredictComparison:
         def as_it_is() -> Any:
             return original(model, *arguments, **options)
 
-        if (name := _overriding(original.__name__, model)) is not None:
+        if (name := find_overriding(original.__name__, model)) is not None:
             calls.refusal = calls.refusal or OF_A_SUBCLASS.format(name=name)
         if not is_one_batch(arguments, options):
             calls.refusal = calls.refusal or SEVERAL
         if calls.refusal:
             return as_it_is()
         given = arguments[0] if arguments else options["x"]
-        other: Any = None
-        if calls.count % 2:
-            other = self._on_batch(calls, model, given)
-        begun_ns = time.perf_counter_ns()
+        ways = [
+            partial(_timed, calls.before_ns, as_it_is),
+            partial(_timed, calls.after_ns, lambda: self._on_batch(calls, model, given)),
+        ]
+        turn = 1 - 2 * (next(calls.numbers) % 2)
         try:
-            result = as_it_is()
+            result, other = [way() for way in ways[::turn]][::turn]
         except Exception:
             calls.refusal = RAISES
             raise
-        calls.before_ns.append(time.perf_counter_ns() - begun_ns)
-        if not calls.count % 2:
-            other = self._on_batch(calls, model, given)
         if not calls.refusal and not _are_equal(result, other):
             calls.refusal = DIFFERENT
-        calls.count += 1
         return result
 
     def _on_batch(self, calls: _Calls, model: Any, given: Any) -> Any:
-        begun_ns = time.perf_counter_ns()
         try:
             return model.predict_on_batch(given)
         except Exception as error:  # the script goes on as it is
             calls.refusal = FAILS.format(error=describe(error))
             return None
-        finally:
-            calls.after_ns.append(time.perf_counter_ns() - begun_ns)
 
     def _has_enough(self) -> bool:
-        done = {each.words for each in self._calls.values() if each.count >= self._request.each or each.refusal}
+        done = {each.words for each in self._calls.values() if len(each.after_ns) >= self._request.each or each.refusal}
         return done.issuperset(self._request.calls)
 
     def _is_late(self) -> bool:
@@ -172,7 +168,14 @@ class PredictComparison:
         return time.perf_counter_ns() - self._begun_ns > self._request.seconds * NS_PER_S
 
 
-def _overriding(method: str, model: Any) -> str | None:
+def _timed(took_ns: list[int], call: Callable[[], Any]) -> Any:
+    begun_ns = time.perf_counter_ns()
+    result = call()
+    took_ns.append(time.perf_counter_ns() - begun_ns)
+    return result
+
+
+def find_overriding(method: str, model: Any) -> str | None:
     """Return the name of a class outside of Keras that has the method itself, among all of Keras' models; None without one."""
     base = next(kind for kind in reversed(type(model).__mro__) if method in vars(kind))
     kinds = [base]
@@ -197,6 +200,7 @@ def _are_equal(one: Any, other: Any) -> bool:
         )
     if isinstance(one, (list, tuple)):
         return type(one) is type(other) and len(one) == len(other) and all(map(_are_equal, one, other))
-    arrays = np.asarray(one), np.asarray(other)
-    is_same_kind = type(one) is type(other) and arrays[0].dtype == arrays[1].dtype
-    return is_same_kind and np.array_equal(*arrays, equal_nan=arrays[0].dtype.kind in "fc")
+    left, right = np.asarray(one), np.asarray(other)
+    if type(one) is not type(other) or left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    return np.array_equal(left, right) if left.dtype.hasobject else left.tobytes() == right.tobytes()

@@ -249,7 +249,7 @@ def _seed(given: Sequence[Any], number: int) -> int:
 
 @contextlib.contextmanager
 def exchanged(holder: Any, name: str, value: Any) -> Iterator[None]:
-    """Let an attribute be another one meanwhile."""
+    """Replace an attribute for the duration of the block."""
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:

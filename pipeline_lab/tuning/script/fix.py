@@ -26,7 +26,7 @@ class CallTimes:
     """What calls took that were made both ways on the same input, in turn.
 
     Attributes:
-        before_ms, after_ms: Medians, over the calls of all places by how many there were.
+        before_ms, after_ms: Medians of each line, averaged over all recorded calls of these lines.
         share_percent: Part of the time from step to step that these calls took when they were recorded.
     """
 
@@ -44,7 +44,7 @@ class CallTimes:
         before, after = (format_duration(each * NS_PER_MS) for each in (self.before_ms, self.after_ms))
         return (
             f"The script's own calls, made both ways in turn: {before} as they are, {after} as they would be. They took "
-            f"{format_percent(self.share_percent)} of the time, so a step takes {format_percent(self.gain_percent)} less."
+            f"{format_percent(self.share_percent)} of the time, so a step takes {format_percent(self.gain_percent)} less time."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
+from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import (
@@ -40,7 +41,8 @@ from pipeline_lab.units import format_percent
 
 ON_REQUEST = frozenset({"disk-cache", "parallel-draws", "snapshot", "steps-per-execution"})
 """Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
-OWN_BATCHES = "The script makes its batches itself, between the calls of {call}; only pipelines of tf.data and Keras can be changed."
+OWN_BATCHES = "The script makes its batches itself, between the calls of {call}; only pipelines of tf.data and Keras, and calls of predict that take much of the time, can be changed."
+NO_PREDICTS = "the run shows no calls of Keras' predict, with a batch at a time, that take much of its time."
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."
 REORDERS = "It gives the examples in another order; --may-reorder allows that."
 NOT_HELD_UP = "Input does not hold this training up."
@@ -92,12 +94,12 @@ def find_fix(
     recipe = read_recipe(folder.recipe)
     use = None if recipe is None else recipe.trained
     steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
-    if not isinstance(steps, Unavailable):
-        if _are_predicts(diagnosis, use, wishes) and steps.predicts is not None:
-            kept = kept_files(folder)
-            return fix_predicts(script, steps.predicts, current_texts(kept, kept), effort)
-        if steps.own_call is not None:
-            raise StoreError(OWN_BATCHES.format(call=steps.own_call))
+    predicts = _predicts_to_replace(diagnosis, use, wishes)
+    if predicts is not None:
+        kept = kept_files(folder)
+        return fix_predicts(script, predicts, current_texts(kept, kept), effort)
+    if not isinstance(steps, Unavailable) and steps.own_call is not None:
+        raise StoreError(OWN_BATCHES.format(call=steps.own_call))
     if recipe is None or use is None:
         raise StoreError(NO_RECIPE)
     run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
@@ -105,16 +107,24 @@ def find_fix(
     return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
 
 
-def _are_predicts(diagnosis: Diagnosis | Unavailable, use: DatasetUse | None, wishes: Wishes) -> bool:
-    """Say whether to exchange calls of ``predict``: on request, and unasked where no pipeline holds the training up more."""
+def _predicts_to_replace(diagnosis: Diagnosis | Unavailable, use: DatasetUse | None, wishes: Wishes) -> Predicts | None:
+    """Return the calls of ``predict`` to replace: on request, and unasked where no pipeline holds the training up more.
+
+    Raises:
+        OptionsError: They are asked for beside other changes, or there are none.
+    """
     steps = diagnosis if isinstance(diagnosis, Unavailable) else diagnosis.job_steps
-    if isinstance(diagnosis, Unavailable) or isinstance(steps, Unavailable):
-        return False
-    if steps.predicts is None or not steps.predicts.matter:
-        return False
-    has_no_pipeline = steps.own_call is not None or use is None
-    unasked = not wishes.changes and (has_no_pipeline or diagnosis.verdict.is_about_predicts)
-    return unasked or list(wishes.changes) == [PREDICT_ON_BATCH]
+    found = None if isinstance(steps, Unavailable) else steps.predicts
+    if PREDICT_ON_BATCH in wishes.changes:
+        if len(wishes.changes) > 1:
+            raise OptionsError(f"Ask for {PREDICT_ON_BATCH} alone, without another --change.")
+        if found is None or not found.matter:
+            raise OptionsError(f"{PREDICT_ON_BATCH!r}: {NO_PREDICTS}")
+        return found
+    if wishes.changes or found is None or not found.matter or isinstance(diagnosis, Unavailable):
+        return None
+    has_no_pipeline = use is None or (not isinstance(steps, Unavailable) and steps.own_call is not None)
+    return found if has_no_pipeline or diagnosis.verdict.is_about_predicts else None
 
 
 def may_be_held_up(

@@ -86,7 +86,7 @@ class Prover:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.end()
+        self._process.__exit__(kind, error, trace)
 
     def before(self, *, draws: Draws = Draws.AS_THEY_COME, is_seeded: bool = True) -> Sample:
         """Return what the script gives as it is.

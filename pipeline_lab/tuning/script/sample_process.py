@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.launch.runtime import KERAS_2, child_environment, die_with_parent, module_command
@@ -31,7 +32,7 @@ class Script:
 
 
 class SampleProcess:
-    """Runs one script as often as it is asked, each time in a copy of itself; begins with the first request.
+    """Runs one script as often as it is asked, each time in a copy of itself; a context manager that ends it.
 
     Attributes:
         folder: For what it writes; gone after the end.
@@ -63,7 +64,12 @@ class SampleProcess:
             ) from None
         return found
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from pipeline_lab.analysis.steps.job_steps import Predicts
+from pipeline_lab.capture.script_sample.compared_predicts import find_overriding
 from pipeline_lab.errors import RunFailedError
+from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.tuning.script.fix import CallTimes, Fix
 from pipeline_lab.tuning.script.predict_fix import fix_predicts
 from pipeline_lab.tuning.script.proving import UNLIMITED
@@ -44,9 +46,11 @@ def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(SampleProcess, "ask", ask)
     script = tmp_path / "train.py"
 
-    def run(source: str, call: str = "model.predict at train.py:5") -> Fix:
+    def run(source: str, *calls: str) -> Fix:
+        """Fix a script whose calls took 900 of 1000 ns, each line as much as the others; by default the line of LOOP."""
         script.write_text(source)
-        predicts = Predicts(call, 12, 900, 1000)
+        calls = calls or ("model.predict at train.py:5",)
+        predicts = Predicts(tuple(PredictEvent(call, 12, 900 // len(calls), 1000) for call in calls))
         return fix_predicts(Script(str(script)), predicts, {str(script): source}, UNLIMITED)
 
     return run
@@ -102,6 +106,60 @@ def test_a_call_stays_where_the_script_shows_that_it_must(
     assert found.edited is None
     assert "no call of predict" in found.note
     assert [reason in each.reason for each in found.left] == [True]
+
+
+def test_what_another_line_takes_is_not_gained(fix: Callable[..., Fix]) -> None:
+    source = MODEL + LOOP + "    other = model.predict(rows[:2], 32, 0, 1)\n"
+    found = fix(source, "model.predict at train.py:5", "model.predict at train.py:6")
+    assert isinstance(found.gain, CallTimes)
+    assert found.gain.share_percent == 45.0
+    assert [("train.py:6" in each.change.words, "more arguments" in each.reason) for each in found.left] == [
+        (True, True)
+    ]
+
+
+def test_a_line_that_is_not_reached_is_listed(fix: Callable[..., Fix]) -> None:
+    found = fix(MODEL + LOOP, "model.predict at train.py:5", "model.predict at train.py:90")
+    assert [("train.py:90" in each.change.words, "too few times" in each.reason) for each in found.left] == [
+        (True, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("handled", "reason"),
+    [("", "The changed script fails: "), ("    except Exception: pass\n", "makes 0 of these 12 calls")],
+)
+def test_what_the_changed_script_does_not_do_is_not_proposed(
+    fix: Callable[..., Fix], handled: str, reason: str
+) -> None:
+    """Its model hides the method, as one behind a wrapper of the script's own does."""
+    hidden = MODEL + "class Net:\n    def __init__(self): self.predict = model.predict\nnet = Net()\n"
+    loop = "for step in range(12):\n    {try_}net.predict(rows[:2], verbose=0)\n"
+    source = hidden + loop.format(try_="try: " if handled else "") + handled
+    found = fix(source, "net.predict at train.py:8")
+    assert found.changes == ()
+    assert [reason in each.reason for each in found.left] == [True]
+
+
+def test_threads_that_predict_at_once_are_compared_each_by_itself(fix: Callable[..., Fix]) -> None:
+    at_once = (
+        MODEL
+        + "from concurrent.futures import ThreadPoolExecutor\ndef ask(row):\n"
+        + (
+            "    return model.predict(rows[row:row + 1], verbose=0)\n"
+            "with ThreadPoolExecutor(2) as pool:\n    found = list(pool.map(ask, range(12)))\n"
+        )
+    )
+    assert fix(at_once, "model.predict at train.py:6").changes
+
+
+def test_a_class_of_the_script_with_a_predict_of_its_own_is_found() -> None:
+    kerass = type("Trainer", (), {"predict": None, "__module__": "keras.src.trainer"})
+    model = type("Model", (kerass,), {"__module__": "keras.src.model"})
+    assert find_overriding("predict", model()) is None
+    own = type("Clipped", (model,), {"predict": None, "__module__": "train"})
+    assert find_overriding("predict", model()) == "Clipped"
+    assert find_overriding("predict", own()) == "Clipped"
 
 
 def test_a_script_that_fails_says_so(fix: Callable[..., Fix]) -> None:
