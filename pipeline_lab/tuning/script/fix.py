@@ -44,7 +44,7 @@ class CallTimes:
         before, after = (format_duration(each * NS_PER_MS) for each in (self.before_ms, self.after_ms))
         return (
             f"The script's own calls, made both ways in turn: {before} as they are, {after} as they would be. They took "
-            f"{format_percent(self.share_percent)} of the time, so a step takes {format_percent(self.gain_percent)} less time."
+            f"{format_percent(self.share_percent)} of the time, so a step should take {format_percent(self.gain_percent)} less time."
         )
 
     def to_json(self) -> dict[str, Any]:

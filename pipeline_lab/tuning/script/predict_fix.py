@@ -25,7 +25,7 @@ EACH = 20
 """Calls of each place that are compared."""
 ALSO = (
     "It takes no callbacks, and shows no progress.",
-    f"{EACH} calls of each line were compared. A later one with more than a batch of examples is computed all at once.",
+    "Only the first calls of each line were compared; a later one with more than a batch of examples is computed all at once.",
 )
 NOT_CALLED = "It was called too few times to compare anything."
 NO_FASTER = "predict_on_batch is not faster there."
