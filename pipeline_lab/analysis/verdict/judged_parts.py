@@ -5,7 +5,7 @@ from pipeline_lab.analysis.results import LaterEpochs, Results
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps, mean_parts_ns
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.recording_effects import like_all_steps, name_left_out
-from pipeline_lab.analysis.verdict.unseen_breaks import find_unseen_percent
+from pipeline_lab.analysis.verdict.unseen_breaks import find_mostly_predicts, find_unseen_percent
 from pipeline_lab.analysis.verdict.verdict import JudgedStep
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration
@@ -32,7 +32,8 @@ def judged_parts_ns(results: Results) -> dict[StepPart, float] | Unavailable:
     if isinstance(breakdown, Unavailable):
         return breakdown
     if isinstance(hosts, Unavailable) or isinstance(steps, Unavailable) or breakdown is results.step_breakdown:
-        return _with_unseen_breaks(mean_parts_ns(like_all_steps(results, breakdown), steps), results)
+        parts = _with_unseen_breaks(mean_parts_ns(like_all_steps(results, breakdown), steps), results)
+        return _with_predicts(parts, results)
     count, parts_ns = (
         hosts.common_steps * (steps.steps_per_marker or 1.0),
         like_all_steps(results, breakdown).parts_ns,
@@ -47,6 +48,18 @@ def _with_unseen_breaks(
     if isinstance(parts, Unavailable) or unseen is None:
         return parts
     more = parts | {part: parts.get(part, 0.0) + length_ns for part, length_ns in unseen.items()}
+    return {part: more[part] for part in StepPart if more.get(part)}
+
+
+def _with_predicts(parts: dict[StepPart, float] | Unavailable, results: Results) -> dict[StepPart, float] | Unavailable:
+    """Count calls of ``predict`` that take most of all steps as Python's, and divide what they leave as it was."""
+    job, percent = results.job_steps, find_mostly_predicts(results)
+    if isinstance(parts, Unavailable) or isinstance(job, Unavailable) or percent is None:
+        return parts
+    predicting_ns = percent / 100.0 * job.mean_ns
+    left = (job.mean_ns - predicting_ns) / max(1.0, sum(parts.values()))
+    more = {part: length * left for part, length in parts.items()}
+    more[StepPart.PYTHON] = more.get(StepPart.PYTHON, 0.0) + predicting_ns
     return {part: more[part] for part in StepPart if more.get(part)}
 
 
@@ -86,6 +99,9 @@ def name_parts_basis(results: Results, judged: JudgedStep | None, later: LaterEp
         said = f"Mean of {format_count(count)} recorded steps" if count > 1 else "One recorded step"
         said += (" of the whole job" if later is not None else "") + without
         unseen = _unseen_ns(results) or {}
+        if find_mostly_predicts(results) is not None and not isinstance(results.job_steps, Unavailable):
+            steps_of_job = f"Mean of all {format_count(results.job_steps.count)} steps"
+            return f"{steps_of_job}: calls of predict count as Python, and the rest is divided as in {format_count(count)} recorded steps."
         if any(unseen.values()):
             said += f" and of the {_UNSEEN[max(unseen, key=unseen.__getitem__)]}"
     job, length_ns = results.job_steps if later is None else later.job_steps, sum(parts.values())

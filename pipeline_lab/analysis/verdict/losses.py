@@ -18,7 +18,12 @@ from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_S
 from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.recording_effects import find_recording_cost, has_device_work, like_all_steps
-from pipeline_lab.analysis.verdict.unseen_breaks import FEWEST_STEPS, find_iterator_percent, find_unseen_percent
+from pipeline_lab.analysis.verdict.unseen_breaks import (
+    FEWEST_STEPS,
+    find_iterator_percent,
+    find_mostly_predicts,
+    find_unseen_percent,
+)
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -44,8 +49,6 @@ for certain, needed 0.81 to 1.04 of it (12 runs of `benchmarks/verdict`).
 """
 LONGER = 2.0
 """Where the mean step is n times as long as the usual one, most time passes in a few steps, and the pace of the others says little."""
-MOSTLY_PREDICTS_PERCENT = 50.0
-"""Of the time, from which calls of ``predict`` are what a job does, wherever they are made."""
 
 
 @dataclass(frozen=True)
@@ -246,11 +249,8 @@ def _with_idle(losses: Losses, job: JobSteps, percent: float, kept: float = 0.0)
 
 def _with_predicts(losses: Losses, results: Results) -> Losses:
     """Count calls of ``predict`` that take most of the time as lost, though windows saw in them what TensorFlow does for any step."""
-    job = results.job_steps
-    if isinstance(job, Unavailable) or job.predicts is None or not job.predicts.matter:
-        return losses
-    percent = min(100.0, job.predicts.percent)
-    if percent < MOSTLY_PREDICTS_PERCENT:
+    job, percent = results.job_steps, find_mostly_predicts(results)
+    if isinstance(job, Unavailable) or percent is None:
         return losses
     unseen = {cause: each * (1.0 - percent / 100.0) for cause, each in losses.unseen_percent.items()}
     return replace(

@@ -10,6 +10,18 @@ from pipeline_lab.errors import Unavailable
 FEWEST_STEPS = 10
 """Of a job with fewer steps only the windows tell."""
 
+MOSTLY_PREDICTS_PERCENT = 50.0
+"""Of the time, from which calls of ``predict`` are what a job does, wherever they are made."""
+
+
+def find_mostly_predicts(results: Results) -> float | None:
+    """Return what many short calls of ``predict`` take of the time, percent, where that is most of it; None where it is less."""
+    job = results.job_steps
+    if isinstance(job, Unavailable) or job.predicts is None or not job.predicts.matter:
+        return None
+    percent = min(100.0, job.predicts.percent)
+    return percent if percent >= MOSTLY_PREDICTS_PERCENT else None
+
 
 def find_unseen_percent(results: Results) -> dict[GapCause, float] | None:
     """Return what breaks between steps that no window saw take of the mean of all steps, percent by cause; None where that is little.

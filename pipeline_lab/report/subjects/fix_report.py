@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.comparing.chart_lists import RACE_CHARTS, TUNE_CHARTS
+from pipeline_lab.pipeline.changes import Effect
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.subjects.run_report import notes_of
 from pipeline_lab.report.subjects.tune_report import (
@@ -61,7 +62,12 @@ def _answer(tuning: ScriptTuning) -> Answer:
 
 def _proposed(fix: WrittenFix) -> str:
     count = len(fix.changes)
-    return f"{count} {'change gives' if count == 1 else 'changes give'} the model the same examples."
+    what = (
+        "script the same predictions"
+        if fix.changes[0].effect == Effect.PREDICTIONS.value
+        else "model the same examples"
+    )
+    return f"{count} {'change gives' if count == 1 else 'changes give'} the {what}."
 
 
 def _change(tuning: ScriptTuning) -> Iterator[Block]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
+from pipeline_lab.analysis.causes import Busy, GapCause, StepPart, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
@@ -16,6 +16,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
+from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict, write_sentence
@@ -492,8 +493,16 @@ def test_calls_of_predict_that_take_most_of_the_time_are_what_is_said_wherever_t
         results.job_steps(),
         predicts=Predicts((PredictEvent("net.predict at train.py:20", 20, percent * 10**6, 10**8),)),
     )
-    verdict = judged(divided(python=20, device_compute=80), job_steps=job)
+    part = divided(python=20, device_compute=80)
+    verdict = judged(part, job_steps=job)
     assert (verdict.label == "idle: predictions") is is_said
+    found = results.diagnosis(step_breakdown=part, job_steps=job, iterator_starts=NO_STARTS, tf_data=NO_PIPELINE)
+    parts = judged_parts_ns(found)
+    assert not isinstance(parts, Unavailable)
+    if is_said:
+        assert sum(parts.values()) == pytest.approx(job.mean_ns)
+        assert parts[StepPart.PYTHON] / job.mean_ns == pytest.approx(0.86 + 0.2 * 0.14)
+    assert ("calls of predict count as Python" in name_parts_basis(found, verdict.step)) is is_said
     assert ("(86 %), in net.predict at train.py:20" in verdict.sentence) is is_said
 
 
