@@ -1,7 +1,6 @@
 """The comparison with XProf on a run's page: asked for, waited for, shown, kept."""
 
 import sys
-import threading
 
 import pytest
 
@@ -12,7 +11,7 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import end_run
 from pipeline_lab.ui.run import details
 from pipeline_lab.ui.shared import analyses
-from tests.support.patience import PATIENCE_S, until
+from tests.support.patience import until
 from tests.support.run_folders import make_run
 from tests.ui.conftest import texts
 
@@ -34,9 +33,10 @@ def own_attempts(monkeypatch):
 
 
 @pytest.mark.usefixtures("diagnosis")
-def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
-    may_end = threading.Event()
-    monkeypatch.setattr(analyses.subprocess, "call", lambda *_, **__: int(not may_end.wait(PATIENCE_S)))
+def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch, tmp_path):
+    over = tmp_path / "over"
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(over)!r}).exists(): time.sleep(0.02)"
+    monkeypatch.setattr(analyses, "module_command", lambda *_: [sys.executable, "-c", wait])
     folder = make_run(run_store)
     app = open_page("run", run=folder.id, section=SECTION)
     assert details._attempts.find(folder) is None
@@ -46,7 +46,7 @@ def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
         assert attempt.is_running
         assert "XProf is reading" in "".join(one.value for one in app.markdown)
     finally:
-        may_end.set()
+        over.touch()
         until(lambda: not attempt.is_running, "it has ended")
 
 
