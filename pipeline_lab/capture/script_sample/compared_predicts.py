@@ -18,7 +18,7 @@ from pipeline_lab.capture.script.at_import import after_import
 from pipeline_lab.capture.script.job_threads import words_at
 from pipeline_lab.capture.script.keras_hooks import is_one_batch
 from pipeline_lab.capture.script_sample.python_calls import exchanged
-from pipeline_lab.capture.script_sample.sample_reader import Reached
+from pipeline_lab.capture.script_sample.script_end import leave_script
 from pipeline_lab.pipeline.predict_samples import ON_BATCH, PREDICT, ComparedCall, PredictRequest
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
@@ -94,7 +94,7 @@ class PredictComparison:
         @functools.wraps(original)
         def predict_on_batch(*arguments: Any, **options: Any) -> Any:
             if self.counted >= self._request.counts or self._is_late():
-                raise Reached
+                leave_script()
             result = original(*arguments, **options)
             self.counted += 1
             return result
@@ -108,7 +108,7 @@ class PredictComparison:
             if site is None or not site.is_direct:
                 return original(model, *arguments, **options)
             if self._has_enough() or self._is_late():
-                raise Reached
+                leave_script()
             if site.key not in self._calls:
                 place = write_site(site, "").place
                 self._calls[site.key] = _Calls(words_at(place, PREDICT), place)

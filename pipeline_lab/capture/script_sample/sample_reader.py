@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline_lab.capture.script_sample.script_end import leave_script
 from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Sample, SampleRequest, StageSize
 
 if TYPE_CHECKING:
@@ -37,10 +38,6 @@ MEASURED = 8
 OTHER_DATASET = "at {place} the script reads another dataset than it did when it was recorded"
 
 INSIDE_FUNCTION = "the dataset read at {place} is made inside a tf.function, where nobody can read it twice"
-
-
-class Reached(BaseException):
-    """The script has come to the place, and the dataset has been read."""
 
 
 class SampleReader:
@@ -92,7 +89,7 @@ class SampleReader:
             self.sample = self._read(dataset)
         except Exception as error:
             self.refusal = error
-        raise Reached
+        leave_script()
 
     def _read(self, dataset: Any) -> Sample:
         import tensorflow as tf

@@ -18,7 +18,8 @@ import numpy as np
 
 from pipeline_lab.capture.script_sample.compared_predicts import PredictComparison
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
-from pipeline_lab.capture.script_sample.sample_reader import Reached, SampleReader
+from pipeline_lab.capture.script_sample.sample_reader import SampleReader
+from pipeline_lab.capture.script_sample.script_end import until_reached
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.pipeline.predict_samples import PredictRequest
 from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
@@ -49,6 +50,7 @@ def run_and_read(request: SampleRequest) -> Sample:
     try:
         in_order = _in_order() if request.draws == Draws.IN_ORDER.value else contextlib.nullcontext()
         with (
+            until_reached(),
             _instead_of_files(request.texts),
             _files_elsewhere(Path(f"{request.values}-files")),
             in_order,
@@ -57,8 +59,6 @@ def run_and_read(request: SampleRequest) -> Sample:
             _set_seeds(SEED if request.is_seeded else None)
             python.refusal = ""
             _run(request)
-    except Reached:
-        pass
     except SystemExit as error:
         if error.code:
             raise RuntimeError(f"the script ends with exit code {error.code} before it reads the dataset") from None
@@ -81,7 +81,7 @@ def compare_predicts(request: PredictRequest, files: Path) -> dict[str, Any]:
         files: Folder for what caches keep.
     """
     comparison = PredictComparison(request)
-    with contextlib.suppress(Reached, SystemExit), _instead_of_files(request.texts), _files_elsewhere(files):
+    with contextlib.suppress(SystemExit), until_reached(), _instead_of_files(request.texts), _files_elsewhere(files):
         _set_seeds(SEED)
         with comparison.in_place():
             _run(request)

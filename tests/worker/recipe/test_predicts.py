@@ -153,6 +153,16 @@ def test_threads_that_predict_at_once_are_compared_each_by_itself(fix: Callable[
     assert fix(at_once, "model.predict at train.py:6").changes
 
 
+def test_a_script_that_waits_for_the_thread_that_predicts_is_left(fix: Callable[..., Fix]) -> None:
+    waits = (
+        MODEL
+        + "import queue, threading\nfound = queue.Queue()\ndef ask():\n"
+        + "    while True: found.put(model.predict(rows[:2], verbose=0))\n"
+        + "threading.Thread(target=ask, daemon=True).start()\nwhile True: found.get()\n"
+    )
+    assert fix(waits, "model.predict at train.py:7").changes
+
+
 def test_a_class_of_the_script_with_a_predict_of_its_own_is_found() -> None:
     kerass = type("Trainer", (), {"predict": None, "__module__": "keras.src.trainer"})
     model = type("Model", (kerass,), {"__module__": "keras.src.model"})
