@@ -13,10 +13,13 @@ import numpy as np
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import (
     BREAKS_WHY,
+    DECORATE,
     FEWER_EVALUATIONS,
     FIRST_BATCHES,
+    INTO_FUNCTION,
     LESS_BETWEEN_EPOCHS,
     LESS_PADDING,
+    ONCE_TRACED,
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
     WITHOUT_PREDICT,
@@ -33,7 +36,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.interruptions import sum_percent
 from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
-from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, evaluation_percent
@@ -473,9 +476,10 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
     if isinstance(ops, Unavailable) or not ops.is_eager:
         return None
     why = WITHOUT_FUNCTION.why.format(ops=format_count(ops.ops_per_step))
+    suggestion = Suggestion(_into_function(diagnosis.job_steps), why, NO_OP_TIME, side_effects=(ONCE_TRACED,))
     breakdown = diagnosis.step_breakdown
     if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
-        return Suggestion(WITHOUT_FUNCTION.change, why, NO_OP_TIME)
+        return suggestion
     function_ns = ops.ops * IN_FUNCTION_NS + max(0.0, ops.ops_ns - ops.ops * FROM_PYTHON_NS)
 
     stays_ns = min(ops.paused_ns, breakdown.python_ns)
@@ -483,7 +487,19 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
     sure = 100.0 * between_ns / breakdown.total_ns
     gain = max(sure, 100.0 * (between_ns + breakdown.host_compute_ns - function_ns) / breakdown.total_ns)
     bounds = (round(max(0.0, sure - NOT_QUITE_SURE), 1), round(min(99.9, gain + NOT_QUITE_SURE), 1))
-    return Suggestion(WITHOUT_FUNCTION.change, why, round(gain, 1), gain_range_percent=bounds)
+    return replace(suggestion, predicted_gain_percent=round(gain, 1), gain_range_percent=bounds)
+
+
+def _into_function(job: JobSteps | Unavailable) -> str:
+    """Say what to put into a function, by its name and line where these are known."""
+    steps = () if isinstance(job, Unavailable) else job.eager_steps
+    places = [f"{Path(step.file).name}:{step.line}" for step in steps]
+    if not steps:
+        return WITHOUT_FUNCTION.change
+    if not all(step.function for step in steps):
+        return INTO_FUNCTION.format(place=" and ".join(places))
+    functions = [f"{step.function} ({place})" for step, place in zip(steps, places, strict=True)]
+    return DECORATE.format(functions=" and ".join(functions), them="it" if len(functions) == 1 else "each")
 
 
 IN_FUNCTION_NS, FROM_PYTHON_NS = 5_000.0, 25_000.0

@@ -32,6 +32,12 @@ WITHOUT_FUNCTION = Recommendation(
     "about 5 µs in a function, 25 µs from Python.",
 )
 """Of a step that runs op by op, whatever the verdict calls the time between its ops."""
+DECORATE = "Decorate {functions} with @tf.function, so that Python launches {them} as a whole."
+INTO_FUNCTION = "Put the step that takes its gradients at {place} into a function with @tf.function, so that Python launches it as a whole."
+"""The same where the script's functions are known that take the gradients, or the line that does so in a loop."""
+ONCE_TRACED = (
+    "Python in it then runs only while it is traced: .numpy(), print and growing lists have to move out of it."
+)
 WITHOUT_PREDICT = Recommendation(
     "Put {model}.predict_on_batch(x) in place of {call}: it returns the same array.",
     "Each call of predict makes a dataset, an iterator and callbacks, which pays for many batches, not for one; predict_on_batch makes none.",

@@ -154,6 +154,21 @@ class OwnPythonEvent(Event):
 
 
 @dataclass(frozen=True)
+class EagerStepEvent(Event):
+    """A function of the script takes gradients op by op, a call of it for each step.
+
+    Attributes:
+        function: Its qualified name; empty where the gradients are taken in a loop over the batches that is in no such function.
+        file, line: Of its ``def``; else where the gradients are taken.
+    """
+
+    kind = "eager_step"
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class PredictEvent(Event):
     """Keras' ``predict`` was called again and again with no more than one batch, between steps.
 
@@ -237,27 +252,7 @@ class FailureEvent(Event):
     traceback: str
 
 
-KINDS: dict[str, type[Event]] = {
-    kind.kind: kind
-    for kind in (
-        PhaseEvent,
-        ProgressEvent,
-        DataProgressEvent,
-        CaptureProgressEvent,
-        CalibrationEvent,
-        EvaluationEvent,
-        CheckpointEvent,
-        IteratorStartEvent,
-        IteratorEndEvent,
-        OwnBatchesEvent,
-        OwnPythonEvent,
-        PredictEvent,
-        WindowEvent,
-        RaceEvent,
-        NoteEvent,
-        FailureEvent,
-    )
-}
+KINDS: dict[str, type[Event]] = {kind.kind: kind for kind in Event.__subclasses__()}
 
 
 def format_event(event: Event) -> str:

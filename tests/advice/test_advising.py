@@ -23,7 +23,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import LOOP, PythonPart, UserFunction
 from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
-from pipeline_lab.runs.run_events import PredictEvent
+from pipeline_lab.runs.run_events import EagerStepEvent, PredictEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import PADDING
 from pipeline_lab.runs.store import RunStore
@@ -150,12 +150,40 @@ def test_a_step_without_a_function_is_told_what_one_would_bring():
     assert "@tf.function" in first.change
     assert first.predicted_gain_percent == pytest.approx(93.3, abs=0.1)  # 10 of 150 µs are left
     assert first.gain_range_percent == (75.0, pytest.approx(98.3, abs=0.1))
+    assert first.change.startswith("Put the training step into a function"), "it is not known where it is"
     batches = replace(eager, paused_ns=round(0.5 * total_ns))  # of the time is not launching ops
     first = advise(replace(found, eager_ops=batches)).verdict.suggestions[0]
     assert first.predicted_gain_percent == pytest.approx(43.3, abs=0.1)
     assert first.gain_range_percent == (25.0, pytest.approx(48.3, abs=0.1))
     called = replace(eager, function_calls=steps)
     assert "@tf.function" not in advise(replace(found, eager_ops=called)).verdict.suggestions[0].change
+
+
+@pytest.mark.parametrize(
+    ("taken", "change"),
+    [
+        (
+            [("Agent.learn", 40)],
+            "Decorate Agent.learn (gan.py:40) with @tf.function, so that Python launches it as a whole.",
+        ),
+        (
+            [("critic", 12), ("generator", 30)],
+            "Decorate critic (gan.py:12) and generator (gan.py:30) with @tf.function, so that Python launches each as a whole.",
+        ),
+        (
+            [("", 52)],
+            "Put the step that takes its gradients at gan.py:52 into a function with @tf.function, so that Python launches it as a whole.",
+        ),
+    ],
+)
+def test_a_step_op_by_op_is_named_where_it_is_known(taken: list[tuple[str, int]], change: str) -> None:
+    found = judged(python=60, dispatch=20, host_compute=20)
+    steps = tuple(EagerStepEvent(function, "/home/gan.py", line) for function, line in taken)
+    eager = EagerOps(steps=4, ops=800, ops_ns=24_000_000, function_calls=0)
+    named = replace(found, eager_ops=eager, job_steps=replace(found.job_steps, eager_steps=steps))
+    first = advise(named).verdict.suggestions[0]
+    assert first.change == change
+    assert ".numpy()" in first.reasons
 
 
 def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back():

@@ -17,7 +17,7 @@ from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
-from pipeline_lab.runs.run_events import OwnBatchesEvent, OwnPythonEvent, PredictEvent, WindowEvent
+from pipeline_lab.runs.run_events import EagerStepEvent, OwnBatchesEvent, OwnPythonEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -128,6 +128,7 @@ class JobSteps:
         predicts: Calls of Keras' ``predict`` with a batch at a time; None where there are none.
         own_python: Where the script's own Python is between calls to the framework, most of the times that it was seen there:
             ``Monitor.on_train_batch_end (train.py:35)``; None where no place is.
+        eager_steps: What takes the gradients where that is done op by op.
     """
 
     table: pa.Table
@@ -142,6 +143,7 @@ class JobSteps:
     own_call: str | None = None
     predicts: Predicts | None = None
     own_python: str | None = None
+    eager_steps: tuple[EagerStepEvent, ...] = ()
 
     @property
     def has_hidden_waits(self) -> bool:
@@ -285,7 +287,8 @@ def _measure(job: JobView) -> JobSteps:
     own_call = next((event.call for event in events.of(OwnBatchesEvent)), None)
     predicts = Predicts.of(events.of(PredictEvent))
     own_python = next(map(_place_of, events.of(OwnPythonEvent)), None)
-    return replace(measured, own_call=own_call, predicts=predicts, own_python=own_python)
+    eager_steps = tuple(events.of(EagerStepEvent))
+    return replace(measured, own_call=own_call, predicts=predicts, own_python=own_python, eager_steps=eager_steps)
 
 
 def _place_of(event: OwnPythonEvent) -> str | None:

@@ -4,6 +4,7 @@ Such a step is a call of a function, or in a loop in Python what lasts from grad
 """
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
+from pipeline_lab.capture.script.eager_steps import EagerSteps
 from pipeline_lab.capture.script.job_threads import (
     Key,
     anywhere,
@@ -36,6 +38,7 @@ GRADIENTS = "gradients"
 """Marks, in profiles, a step that lasts from where it takes gradients until that is done again."""
 function_listeners: list[Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = []
 """Called after each call of a ``tf.function`` that is inside of no other, with it and what it was given."""
+eager_steps = EagerSteps()
 
 
 def hook_gradients() -> None:
@@ -65,6 +68,9 @@ def note_gradients() -> None:
     if not is_eager:
         for function, key in here.functions or anywhere.functions:  # which take them whenever they are called so
             _marks_of(function)[key] = True
+    elif listeners:
+        with contextlib.suppress(Exception):  # must not affect the job
+            eager_steps.note(sys._getframe())
     if of is not None:
         of.has_gradients = True
         trained.add(of.stream)

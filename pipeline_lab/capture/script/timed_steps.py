@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.capture.script import graph_loops, keras_hooks, step_hooks
+from pipeline_lab.capture.script import gradient_hooks, graph_loops, keras_hooks, step_hooks
 from pipeline_lab.capture.script.own_python import OwnPython
 from pipeline_lab.capture.script.step_log import StepLog
 from pipeline_lab.capture.script.step_notes import sort_notes
@@ -45,6 +45,8 @@ class TimedSteps:
             self._try(self.log.close)
         if (most := self._python.most) is not None:
             self._recording.log.write(most)
+        for step in gradient_hooks.eager_steps.found:
+            self._recording.log.write(step)
         graph_loops.drop_steps()
 
     def _run(self) -> None:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from pipeline_lab.capture.script import gradient_hooks, graph_loops, job_threads, keras_hooks, step_hooks
+from pipeline_lab.capture.script.eager_steps import EagerSteps
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Predicted, Took
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
@@ -219,8 +220,9 @@ def train_op_by_op() -> dict[str, Any]:
         "Trace",
         lambda name, step_num, _r: marked.append((name, step_num)) or contextlib.nullcontext(),
     )
+    eager_steps = EagerSteps()
     try:
-        with mark:
+        with mark, unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
             for _ in tf.data.Dataset.range(2):
                 pass
             step()
@@ -240,6 +242,7 @@ def train_op_by_op() -> dict[str, Any]:
         "loops": len({note.of for note in own}),
         "before": sum(isinstance(note, Called) for note in list(notes)[:after]),
         "marked": marked,
+        "taken in": [(each.function, each.line - step.__code__.co_firstlineno) for each in eager_steps.found],
     }
 
 

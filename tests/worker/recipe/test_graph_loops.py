@@ -115,6 +115,7 @@ def test_a_step_op_by_op_on_batches_of_the_scripts_own_lasts_from_gradients_to_g
     assert found["loops"] == 1
     assert found["before"] == 0, "steps that take a batch of a dataset, and the one beyond its end"
     assert found["marked"] == [["gradients", number] for number in range(1, 5)]
+    assert found["taken in"] == [["train_op_by_op.step", 0]], "at two lines of it"
 
 
 def test_numbers_that_a_function_takes_as_tensors_are_not_kept(ask_tensorflow: Callable[..., Any]) -> None:
