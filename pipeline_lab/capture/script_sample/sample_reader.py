@@ -27,8 +27,10 @@ KEPT_BYTES = 32_000_000
 """Values of elements that are kept, for a comparison of numbers that are not the same bits."""
 UNKNOWN_LENGTH = -2
 """What TensorFlow says of a dataset whose length is not known; -1 is one without end."""
-COUNTING_S = 5.0
-"""Time to count the elements of each stage whose length is not known."""
+COUNTING_S, COUNTED_AT_ONCE = 5.0, 1000
+"""Time to count the elements of each stage whose length is not known, and how many are counted between two looks at the clock."""
+ONE_FOR_ONE = frozenset({"cache", "enumerate", "map", "prefetch", "scan", "shuffle", "with_options"})
+"""Methods whose dataset has as many elements as the one that it is made of."""
 OTHER_ELEMENTS, OTHER_S = 50, 5.0
 """How far other datasets are read that a change touches as well."""
 MOST_READ_BEFORE = 100
@@ -107,7 +109,7 @@ class SampleReader:
         read = read_sample(dataset, self._request, self._begin_pass, states.leave_off)
         found = _with_others(read, dataset, self._request, self._begun, states)
         found = replace(found, steps_at_once=_steps_at_once())
-        return replace(found, stages=tuple(_stages(dataset))) if self._request.measures else found
+        return replace(found, stages=tuple(measure_stages(dataset))) if self._request.measures else found
 
 
 def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:
@@ -354,13 +356,14 @@ class _Values:
         np.savez(self._path, **self._kept)
 
 
-def _stages(dataset: Any) -> Iterator[StageSize]:
+def measure_stages(dataset: Any) -> Iterator[StageSize]:
     """Measure the elements of each dataset that this one is made of, in the order of :meth:`Recipe.upstream` without what functions return."""
     every = {id(each): each for each in _behind(dataset)}
     kept = {
         id(below) for each in every.values() if _method(each) == "cache" for below in _behind(each) if below is not each
     }
     seen: set[int] = set()
+    counts: dict[int, int | None] = {}
     left = [dataset]
     while left:
         one = left.pop(0)
@@ -368,7 +371,7 @@ def _stages(dataset: Any) -> Iterator[StageSize]:
             continue
         note = _note(one)
         if note is not None and id(note) not in seen:
-            yield StageSize(note.method, *_size(one), note.stateful, str(one.element_spec), id(one) in kept)
+            yield StageSize(note.method, *_size(one, counts), note.stateful, str(one.element_spec), id(one) in kept)
         seen |= {id(one), id(note)}
         left = [*_in_order(one), *left]
 
@@ -391,8 +394,8 @@ def _method(dataset: Any) -> str:
     return "" if note is None else str(note.method)
 
 
-def _size(dataset: Any) -> tuple[float | None, int | None]:
-    """Return bytes of an element on average, and how many there are; None where nobody can tell at once."""
+def _size(dataset: Any, counts: dict[int, int | None]) -> tuple[float | None, int | None]:
+    """Return bytes of an element on average, and how many there are; None where nobody can tell at once. ``counts`` as for :func:`_count`."""
     with contextlib.suppress(Exception):
         import tensorflow as tf
 
@@ -403,20 +406,34 @@ def _size(dataset: Any) -> tuple[float | None, int | None]:
                 break
             fixed += count * spec.dtype.size
         else:
-            return float(fixed), _count(dataset)
+            return float(fixed), _count(dataset, counts)
         taken = [sum(map(_length, _arrays(each))) for each in dataset.take(MEASURED)]
-        return (sum(taken) / len(taken) if taken else None), _count(dataset)
+        return (sum(taken) / len(taken) if taken else None), _count(dataset, counts)
     return None, None
 
 
-def _count(dataset: Any) -> int | None:
-    """Return how many elements a dataset has; files are read for it, as long as that takes no time."""
-    found = int(dataset.cardinality())
-    if found >= 0 or found != UNKNOWN_LENGTH:
-        return found if found >= 0 else None
-    until_s = time.monotonic() + COUNTING_S
-    for number, _ in enumerate(dataset, 1):
+def _count(dataset: Any, counts: dict[int, int | None]) -> int | None:
+    """Return how many elements a dataset has; files are read for it, as long as that takes no time.
+
+    Args:
+        dataset: Of the script.
+        counts: Those that were counted before, by the identity of the dataset; this one is added.
+    """
+    if id(dataset) not in counts:
+        counts[id(dataset)] = _count_anew(dataset, counts)
+    return counts[id(dataset)]
+
+
+def _count_anew(dataset: Any, counts: dict[int, int | None]) -> int | None:
+    told = int(dataset.cardinality())
+    if told != UNKNOWN_LENGTH:
+        return told if told >= 0 else None
+    if _method(dataset) in ONE_FOR_ONE:
+        (below,) = dataset._inputs()
+        return _count(below, counts)
+    until_s, found = time.monotonic() + COUNTING_S, 0
+    for some in dataset.map(lambda *_: True).batch(COUNTED_AT_ONCE):
         if time.monotonic() > until_s:
             return None
-        found = number
-    return max(0, found)
+        found += len(some)
+    return found

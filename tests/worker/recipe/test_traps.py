@@ -108,6 +108,14 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
     assert allowed.proof.outcome is ProofOutcome.REORDERED
 
 
+def test_elements_of_files_are_counted_without_calling_what_is_done_with_each(
+    ask_tensorflow: Callable[..., Any], tmp_path: Path
+) -> None:
+    found = ask_tensorflow("tests.worker.recipe.trap_tasks:sizes_of_stages", folder=str(tmp_path))
+    assert found["elements"][:4] == [2500] * 4, "shuffle, map, filter, flat_map"
+    assert found["called"] < 1000, "a few are measured, and the buffer takes a few more"
+
+
 @pytest.mark.parametrize("is_seeded", [True, False])
 @pytest.mark.parametrize("of", ["Keras", "Python", "NumPy"])
 def test_where_a_pass_is_broken_off_does_not_show_in_what_the_next_one_draws(

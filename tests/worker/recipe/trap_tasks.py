@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
-from pipeline_lab.capture.script_sample.sample_reader import RandomStates, read_sample
+from pipeline_lab.capture.script_sample.sample_reader import RandomStates, measure_stages, read_sample
 from pipeline_lab.capture.script_sample.stopped_script import answer
 from pipeline_lab.capture.watch_script import run_script
 from pipeline_lab.pipeline.recipe import LOOP
@@ -58,6 +58,24 @@ def passes_of_draws(elements: int, *, of: str, is_seeded: bool) -> Any:
         reading, values = ReadingPlace(LOOP), f"{folder}/values.npz"
         request = SampleRequest("", [], False, {}, reading, elements, 60.0, values, 60.0, is_seeded=is_seeded)
         return read_sample(dataset, request, leave_off=RandomStates(request).leave_off).passes
+
+
+def sizes_of_stages(folder: str) -> dict[str, Any]:
+    """Return how many elements each stage has of a dataset of files of unknown length, and how often its slow function was called for it."""
+    called: list[int] = []
+    file = Path(folder, "lines.txt")
+    file.write_text("a line\n" * 2500)
+
+    def look(line: bytes) -> np.int64:
+        called.append(len(line))
+        return np.int64(len(line))
+
+    note_new_datasets()
+    dataset = tf.data.Dataset.from_tensors(str(file)).flat_map(tf.data.TextLineDataset)
+    dataset = dataset.filter(lambda line: line != "another")
+    dataset = dataset.map(lambda line: tf.numpy_function(look, [line], tf.int64, stateful=False)).shuffle(100)
+    with as_in_a_process_of_its_own():
+        return {"elements": [each.elements for each in measure_stages(dataset)], "called": len(called)}
 
 
 def elements_as_raced(path: str, change: str) -> list[Any]:
