@@ -41,6 +41,7 @@ from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, evaluation_percent
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
+from pipeline_lab.analysis.verdict.recording_effects import has_device_work
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
@@ -65,6 +66,7 @@ def find_recommendations(
     overlap_percent: float | None = None,
     *,
     is_of_jax: bool = False,
+    is_on_cpu: bool = False,
 ) -> tuple[Suggestion, ...]:
     """Return what to try, the most promising first.
 
@@ -78,6 +80,7 @@ def find_recommendations(
         overlap_percent: Share of the step that prefetching could save at most; None if a stage prefetches already, or
             it is not known.
         is_of_jax: The job is written in JAX.
+        is_on_cpu: It has no accelerator.
     """
     if kind is VerdictClass.INPUT_BOUND:
         return _for_input(cause, stage, calls, calibration, overlap_percent)
@@ -86,7 +89,8 @@ def find_recommendations(
     )
     if recommendation is None:
         return ()
-    change = (is_of_jax and recommendation.in_jax) or recommendation.change
+    there = recommendation.in_jax if is_of_jax else recommendation.on_cpu if is_on_cpu else ""
+    change = there or recommendation.change
     return (Suggestion(change, recommendation.why, _gain(lost_percent) if recommendation.gains_all else NO_GAIN),)
 
 
@@ -253,11 +257,17 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         judged(diagnosis).calibration,
         verdict.overlap_percent,
         is_of_jax=diagnosis.source.is_of_jax,
+        is_on_cpu=_is_on_cpu(diagnosis),
     )
     if verdict.is_about_breaks or verdict.is_about_predicts:
         in_words = _about_breaks(verdict)
     found = (*in_words, *found) if found else _for_script(diagnosis, folder, in_words)
     return found if eager is None else _add(found, eager)
+
+
+def _is_on_cpu(diagnosis: Diagnosis) -> bool:
+    breakdown = diagnosis.step_breakdown
+    return not (isinstance(breakdown, Unavailable) or has_device_work(breakdown) or diagnosis.source.unseen_device)
 
 
 def _about_breaks(verdict: Verdict) -> tuple[Suggestion, ...]:

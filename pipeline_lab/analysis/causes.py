@@ -17,12 +17,14 @@ class Recommendation:
         why: What speaks for it; ``{stage}`` stands for the blamed stage.
         gains_all: Whether a perfect fix would save all that is lost to the cause.
         in_jax: What to do in a job that is written in JAX; empty where that is the same.
+        on_cpu: What to do in a job of TensorFlow without an accelerator; empty where that is the same.
     """
 
     change: str
     why: str
     gains_all: bool = False
     in_jax: str = ""
+    on_cpu: str = ""
 
 
 _NOTHING = Recommendation("", "")
@@ -495,6 +497,8 @@ class VerdictClass(StrEnum):
             "Compile the step with XLA (jit_compile=True); then try mixed precision, a larger batch, a faster device.",
             "There is nothing to fix in the input: the next batch is ready before the step ends.",
             in_jax="Try mixed precision, a larger batch, a faster device.",
+            on_cpu="Try a larger batch, a smaller model or a faster device; XLA (jit_compile=True) makes some steps faster on a CPU "
+            "and others slower, so time it.",
         ),
         "good",
         "green",

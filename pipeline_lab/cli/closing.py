@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.cli.output import reading, say
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.run_folder import RunFolder, read_record
-from pipeline_lab.runs.store import name_of, open_store
+from pipeline_lab.runs.store import name_of, store_option
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
@@ -44,16 +44,14 @@ def _following(first: "Suggestion", folder: RunFolder) -> str:
         return first.command
     from pipeline_lab.tuning.script.script_result import write_fix_command
 
-    return write_fix_command(watched, folder.id)
+    return write_fix_command(watched, folder.path)
 
 
 def tell_next(folder: RunFolder) -> None:
     """Say where a run is, and which commands come next."""
-    store = folder.path.parent
-    elsewhere = "" if store == open_store().root else f" --store {shlex.quote(str(store))}"
-    say("Run {} is in {}. Next:", folder.id, str(store))
+    say("Run {} is in {}. Next:", folder.id, str(folder.path.parent))
     say("  numbers and suggestions: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(name_of(folder.path))}")
-    say("  charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app{elsewhere}")
+    say("  charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app {store_option(folder.path)}".rstrip())
 
 
 def _judge(folder: RunFolder) -> "Verdict":

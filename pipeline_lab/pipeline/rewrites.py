@@ -216,7 +216,9 @@ def _shuffle_examples(chain: Chain) -> Iterator[RewritePlace]:
 
 def _interleave_files(chain: Chain) -> Iterator[RewritePlace]:
     for call in chain.direct:
-        if call.method == "flat_map" and call.inner is not None and not call.stateful and not call.python:
+        of_windows = any(chain.recipe.call(number).method == "window" for number in call.inputs)  # which are no files
+        is_plain = call.inner is not None and not call.stateful and not call.python
+        if call.method == "flat_map" and is_plain and not of_windows:
             yield RewritePlace(
                 call,
                 (Rename(call.number, "interleave"), SetArgument(call.number, "num_parallel_calls", AUTOTUNE)),

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Callable
@@ -349,6 +350,12 @@ def name_of(path: Path) -> str:
         if open_store().folder(path.name).path == path:
             return path.name
     return str(path)
+
+
+def store_option(path: Path) -> str:
+    """Return the option, with a space behind it, by which a command finds the store of a run; empty for the usual store."""
+    usual = open_store()
+    return "" if path.parent in (usual.root, usual.samples) else f"--store {shlex.quote(str(path.parent))} "
 
 
 def find_path(what: str | PathLike[str], store: RunStore | Path | None = None, kind: RunKind | None = None) -> Path:

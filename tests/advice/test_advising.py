@@ -90,6 +90,14 @@ def test_a_log_is_advised_in_words(percent: dict[str, int], kind: VerdictClass):
     assert first.options is None
 
 
+def test_xla_is_no_first_choice_on_a_cpu():
+    on_cpu, on_device = judged(host_compute=100), judged(device_compute=100)
+    assert advise(on_cpu).verdict.suggestions[0].headline == "Try a larger batch, a smaller model or a faster device"
+    assert advise(on_device).verdict.suggestions[0].headline == "Compile the step with XLA (jit_compile=True)"
+    unseen = replace(on_cpu, source=replace(on_cpu.source, unseen_device=True))
+    assert advise(unseen).verdict.suggestions[0].headline == "Compile the step with XLA (jit_compile=True)"
+
+
 def test_a_log_that_was_not_calibrated_predicts_nothing_of_its_input():
     (suggestion,) = advise(judged(input_wait=60, device_compute=40)).verdict.suggestions
     assert isinstance(suggestion.predicted_gain_percent, Unavailable)

@@ -116,10 +116,10 @@ class _Dataset:
 def test_stages_come_in_the_order_in_which_calls_take_them_whatever_tensorflow_makes_of_it(
     monkeypatch: pytest.MonkeyPatch, is_sorted: bool
 ) -> None:
-    monkeypatch.setattr(sample_reader, "_size", lambda _: (8.0, 10))
+    monkeypatch.setattr(sample_reader, "_size", lambda *_: (8.0, 10))
     base = _Dataset("range")
     cached = _Dataset("cache", _Dataset("map", base))
     zipped = _Dataset("zip", _Dataset("shuffle", base), cached, is_sorted=is_sorted)
-    stages = list(sample_reader._stages(_Dataset("batch", zipped)))
+    stages = list(sample_reader.measure_stages(_Dataset("batch", zipped)))
     assert [stage.method for stage in stages] == ["batch", "zip", "shuffle", "range", "cache", "map"]
     assert [stage.method for stage in stages if stage.is_kept] == ["range", "map"]

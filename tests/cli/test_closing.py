@@ -9,10 +9,13 @@ from tests.support.run_folders import make_run
 EDIT = Suggestion("Add prefetch.", "", before=".batch(8)", after=".batch(8).prefetch(2)")
 
 
-def test_a_watched_script_ends_with_the_command_that_changes_it(tmp_path):
+def test_a_watched_script_ends_with_the_command_that_changes_it(tmp_path, monkeypatch):
     folder = make_run(RunStore(tmp_path))
     update_record(folder, lambda record: replace(record, environment={"command": "train.py --epochs 2"}))
-    assert closing._following(EDIT, folder) == f"pipeline-lab fix train.py --run {folder.id} -- --epochs 2"
+    found = f"train.py --run {folder.id} -- --epochs 2"
+    assert closing._following(EDIT, folder) == f"pipeline-lab fix --store {tmp_path} {found}"
+    monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path))
+    assert closing._following(EDIT, folder) == f"pipeline-lab fix {found}"
 
 
 def test_a_suggestion_with_a_command_of_its_own_ends_with_it(tmp_path):

@@ -72,6 +72,8 @@ def test_what_is_not_decided_is_not_written(lab: Lab, script: Path) -> None:
     refused = call("fix", "--from", search, "--apply", "--store", lab.store.root)
     assert refused.exit_code != 0
     assert script.read_text() == TEXT
+    call("fix", "--from", search, "--apply", "--no-race", "--store", lab.store.root)
+    assert ".prefetch(tf.data.AUTOTUNE)" in script.read_text(), "it was asked for all the same"
 
 
 def test_what_recorded_no_script_is_refused_before_a_search_begins(lab: Lab, script: Path) -> None:

@@ -85,6 +85,7 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("parallel-map", ".range(8).map(f)", {"map": {"stateful": ("RandomUniform (seeded)",)}}),
         ("batch-first", ".range(8).map(f).batch(2)", {"map": {"stateful": ("RandomUniform",)}}),
         ("parallel-interleave", ".list_files(p).interleave(g)", {}),
+        ("interleave", ".range(8).window(4).flat_map(g)", {}),
         ("shuffle-first", ".range(8).map(f).shuffle(4)", {"shuffle": {"inputs": (1,)}}),
         ("batch-first", ".range(8).map(f).shuffle(2).batch(2)", {}),
         ("cache", ".range(8).batch(2)", {}),

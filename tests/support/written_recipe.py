@@ -23,6 +23,7 @@ METHODS = frozenset(
         "with_options",
         "padded_batch",
         "unbatch",
+        "window",
         "zip",
     ]
 )

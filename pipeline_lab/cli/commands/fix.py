@@ -49,8 +49,8 @@ def fix(
 ) -> None:
     """Find what to change in a training script, prove that its model sees the same examples, and print the diff.
 
-    The script runs several times: to record it, to verify each change, and to race the changes. The results of these trainings are
-    discarded; nothing is written into its files without --apply.
+    The script runs several times: to record it, to verify each change, and to race the changes. These trainings write what they always
+    write, such as checkpoints; the script's source changes only with --apply.
     """
     from pipeline_lab.cli.commands.tune import parse_time_s, search_script
     from pipeline_lab.runs.record import RunKind
@@ -79,7 +79,7 @@ def fix(
     else:
         _print(found, said="" if found_before is not None else found.sentence)
     if apply:
-        _write(found)
+        _write(found, is_asked=not race)
     if not as_json:
         say("Next: [bold]{}[/]", _next(found, applied=apply))
 
@@ -114,22 +114,25 @@ def _print(found: "ScriptTuning", said: str) -> None:
 
 def _next(found: "ScriptTuning", *, applied: bool) -> str:
     """Return the command that comes next: write the change, see what it did, or look at the run where there is none."""
+    from pipeline_lab.runs.store import store_option
+
     fix = found.fix
     if fix is None or not fix.changes or not fix.is_sure:
         return f"pipeline-lab {'analyze' if fix else 'report'} {shlex.quote(fix.run if fix else found.id)}"
-    return f"pipeline-lab watch {found.options.command}" if applied else found.fix_command
+    return f"pipeline-lab watch {store_option(found.path)}{found.options.command}" if applied else found.fix_command
 
 
-def _write(found: "ScriptTuning") -> None:
+def _write(found: "ScriptTuning", *, is_asked: bool) -> None:
+    """Write the change into the files; one of which nobody knows whether it helps only where that is asked for."""
     from pipeline_lab.tuning.script.fixing import apply
 
     fix = found.fix
     if fix is None or not fix.changes:
         return
-    if not fix.is_sure:
+    if not (fix.is_sure or is_asked):
         raise OptionsError(
-            f"Nothing is written: whether it helps is not decided. With --change, or without a race (--no-race), it is; or "
-            f"give more time with --budget. The diff is in {found.id}."
+            f"Nothing is written: whether it helps is not decided. Give more time with --budget, or write it all the same with "
+            f"--no-race. The diff is in {found.id}."
         )
     for file, backup in apply(fix.files):
         say("Written: {}{}", str(file), f"; the old one is {backup.name}." if backup else "; git has the old one.")

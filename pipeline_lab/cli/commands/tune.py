@@ -168,6 +168,9 @@ def tune_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *, 
     _tell_end(found)
 
 
+WRITES_AS_EVER = "[bold]{}[/] is run several times. What it writes, such as checkpoints and logs, it writes each time: keep what you need."
+
+
 def search_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *, is_module: bool) -> "ScriptTuning":
     """Search for better input of a script to its end.
 
@@ -188,6 +191,7 @@ def search_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *
     script, *arguments = words
     document = {"script": script, "arguments": arguments, "is_module": is_module, "folder": str(Path.cwd())}
     given = {key: value for key, value in wanted.items() if value is not None}
+    say(WRITES_AS_EVER, script)
     with stop_requests() as requests:
         folder = launch_script_tune(store, read_script_tune({**document, **given}))
         follow_tune(folder, requests)

@@ -63,6 +63,7 @@ class Fix:
         predicted: What the model says of all of them together.
         gain: What a race measured, or calls that were made both ways.
         note: A sentence on why nothing is proposed; empty where something is.
+        otherwise: What would help if another order of the examples were allowed, after a space; empty where nothing would.
     """
 
     changes: tuple[Change, ...]
@@ -72,6 +73,7 @@ class Fix:
     predicted: ScriptPrediction | Unavailable = NOT_PREDICTED
     gain: Candidate | CallTimes | Unavailable = NOT_RACED
     note: str = ""
+    otherwise: str = ""
 
     @property
     def is_faster(self) -> bool:

@@ -104,7 +104,8 @@ def find_fix(
         raise StoreError(NO_RECIPE)
     run = Unavailable("") if isinstance(diagnosis, Unavailable) else measure_script(diagnosis, recipe)
     found = _find(folder, recipe, use, script, wishes, diagnosis, run, effort)
-    return found if found.changes else replace(found, note=f"{found.note}{_if_reordered(found.left, run)}")
+    otherwise = _if_reordered(found.left, run)
+    return replace(found, note=found.note if found.changes else f"{found.note}{otherwise}", otherwise=otherwise)
 
 
 def _predicts_to_replace(diagnosis: Diagnosis | Unavailable, use: DatasetUse | None, wishes: Wishes) -> Predicts | None:

@@ -7,12 +7,14 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import store_option
 from pipeline_lab.tuning.history import read_history
 from pipeline_lab.tuning.search_result import RecordedSearch, read_trials
 from pipeline_lab.tuning.space import START
@@ -95,7 +97,7 @@ class ScriptTuning(RecordedSearch):
     @property
     def fix_command(self) -> str:
         """The command that writes the change into the files."""
-        return f"pipeline-lab fix --apply --from {self.id}"
+        return f"pipeline-lab fix {store_option(self.path)}--apply --from {self.id}"
 
     def _winner_json(self) -> dict[str, Any]:
         return {"winner_was_raced": self.winner_was_raced, "fix": _read_document(RunFolder(self.path))}
@@ -157,13 +159,14 @@ def _change(document: dict[str, Any]) -> WrittenChange:
     )
 
 
-def write_fix_command(script: str, run_id: str) -> str:
+def write_fix_command(script: str, run: Path) -> str:
     """Return the command that finds what to change in a watched script.
 
     Args:
         script: Its command line.
-        run_id: The run that recorded it.
+        run: The folder of the run that recorded it.
     """
     is_module, words = script.startswith("-m "), shlex.split(script.removeprefix("-m "))
     own = f" -- {shlex.join(words[1:])}" if words[1:] else ""
-    return f"pipeline-lab fix {'-m ' if is_module else ''}{shlex.quote(words[0])} --run {run_id}{own}"
+    target = f"{'-m ' if is_module else ''}{shlex.quote(words[0])}"
+    return f"pipeline-lab fix {store_option(run)}{target} --run {run.name}{own}"

@@ -237,12 +237,18 @@ class ScriptSearch:
                 left = (*left, *alone.left)
                 if alone.changes:
                     return replace(alone, left=left, gain=OF_TRAINING, note=said)
-            return replace(found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {said}")
+            return replace(
+                found,
+                changes=(),
+                edited=None,
+                left=left,
+                gain=gain,
+                note=f"Nothing is proposed. {said}{found.otherwise}",
+            )
         if isinstance(gain, Unavailable) and not self._options.changes and _promises_nothing(found):
             left = (*found.left, *(LeftAlone(each, PROMISES_NOTHING) for each in found.changes))
-            return replace(
-                found, changes=(), edited=None, left=left, gain=gain, note=f"Nothing is proposed. {ended.sentence}"
-            )
+            note = f"Nothing is proposed. {ended.sentence}{found.otherwise}"
+            return replace(found, changes=(), edited=None, left=left, gain=gain, note=note)
         if len(arm.changes) + len(unraced) < len(found.changes):
             chosen = [each for each in found.changes if each in arm.changes or each in unraced]
             proved = self._prove_again(recorded, chosen)

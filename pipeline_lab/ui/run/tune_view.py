@@ -66,7 +66,7 @@ def show_fix_command(record: RunRecord, folder: RunFolder) -> None:
     """Say how the lines of a watched script are changed; of other runs nothing."""
     if script := _watched_script(record, folder):
         st.markdown("A diff of the script, proved on its own data and raced inside its training:")
-        st.code(write_fix_command(script, record.id), language="shell", wrap_lines=True)
+        st.code(write_fix_command(script, folder.path), language="shell", wrap_lines=True)
 
 
 def _watched_script(record: RunRecord, folder: RunFolder) -> str:

@@ -1,7 +1,10 @@
 """How a watched run's page leads to what to change in its script."""
 
+from pathlib import Path
+
 import pytest
 
+from pipeline_lab.runs.store import open_store
 from pipeline_lab.tuning.script.script_result import write_fix_command
 
 
@@ -14,4 +17,9 @@ from pipeline_lab.tuning.script.script_result import write_fix_command
     ],
 )
 def test_the_command_that_finds_a_change_starts_the_script_as_it_was_watched(command: str, expected: str) -> None:
-    assert write_fix_command(command, "one") == expected
+    assert write_fix_command(command, open_store().root / "one") == expected
+
+
+def test_a_store_of_its_own_is_named() -> None:
+    expected = "pipeline-lab fix --store '/mnt/my runs' train.py --run one"
+    assert write_fix_command("train.py", Path("/mnt/my runs/one")) == expected
