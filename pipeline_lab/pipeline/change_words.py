@@ -62,7 +62,7 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
                 after = _with_argument(after, name, write_value(name, value)) if call == change.call else after
             case Insert(_, "with_options", arguments):
                 if len(change.edits) == 1:
-                    before, after = "", ", ".join(f"options.threading.{name} = {arguments[name]}" for name in arguments)
+                    before, after = "", ", ".join(f"options.{name} = {arguments[name]}" for name in arguments)
             case Insert(call, method, arguments):
                 after = f"{after}.{method}({_arguments(arguments)})" if call == change.call else after
             case MoveBefore(call, other, then):

@@ -68,6 +68,10 @@ class Insert:
         return self.after
 
 
+THREADS, AUTOTUNER = "threading.private_threadpool_size", "autotune.enabled"
+"""Options that ``with_options`` sets, as the arguments of its :class:`Insert`: the threads that run functions, and whether tf.data tunes itself."""
+
+
 @dataclass(frozen=True)
 class Remove:
     """Leave a call out."""
@@ -176,9 +180,9 @@ class Change:
     nth: int | None = None
 
     @property
-    def is_of_training(self) -> bool:
-        """Whether it changes how the training runs; pipelines that share one training cannot differ in it."""
-        return any(isinstance(edit, TrainingEdit) for edit in self.edits)
+    def cannot_race(self) -> bool:
+        """Whether pipelines cannot differ in it that share one training: it changes how that runs, or hides what they have buffered."""
+        return any(isinstance(edit, TrainingEdit) or stops_tuning(edit) for edit in self.edits)
 
     @property
     def joins_epochs(self) -> bool:
@@ -186,11 +190,16 @@ class Change:
         return any(isinstance(edit, OneIterator) for edit in self.edits)
 
     @property
+    def stops_tuning(self) -> bool:
+        """Whether it turns tf.data's autotuner off."""
+        return any(map(stops_tuning, self.edits))
+
+    @property
     def request(self) -> str:
         """How it is asked for on the command line."""
         if self.rewrite == "pool":
             return next(
-                f"{name}={value}"
+                f"{name.rpartition('.')[2]}={value}"
                 for edit in self.edits
                 if isinstance(edit, Insert)
                 for name, value in edit.arguments.items()
@@ -200,6 +209,11 @@ class Change:
         if self.call is None or self.place is None:
             return what
         return f"{self.place}{'' if self.nth is None else f'{NTH}{self.nth}'} {what}"
+
+
+def stops_tuning(edit: Edit) -> bool:
+    """Say whether an edit turns tf.data's autotuner off."""
+    return isinstance(edit, Insert) and AUTOTUNER in edit.arguments
 
 
 NTH = "#"

@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, said_at
-from pipeline_lab.pipeline.changes import InBatches, Insert, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import THREADS, InBatches, Insert, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import OF_KERAS
 
 WORKERS = 4
 WAITING_CALLS = 16
 """Calls of Python at once: well above the cores, for those that wait; threads that only wait cost little."""
-THREADS = "private_threadpool_size"
-"""The option that says how many threads run a pipeline's functions."""
 
 AT_A_TIME = 64
 """Elements that a generator hands over at a time: what a call of Python costs beside its work is then 2 % of what it was."""

@@ -24,6 +24,7 @@ from pipeline_lab.pipeline.cache_rewrites import (
 from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, said_at
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
+    AUTOTUNER,
     Change,
     Effect,
     Insert,
@@ -271,6 +272,20 @@ def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
         yield _for_all_epochs(chain)
 
 
+def _autotuner_off(chain: Chain) -> Iterator[RewritePlace]:
+    """Do without the thread that the end of an iterator may have to wait for."""
+    for last in chain.ends[-1:]:
+        yield RewritePlace(
+            last,
+            (Insert(last.number, "with_options", {AUTOTUNER: False}),),
+            f"Turn tf.data's autotuner off behind {said_at(last)}: the end of an iterator often waits for its thread.",
+            (
+                "Calls and buffers set to AUTOTUNE keep the size that they begin with: as many calls as cores, up to 16.",
+                "Without its model tf.data tells Pipeline Lab less about buffers, and in fit nothing about waits.",
+            ),
+        )
+
+
 def _for_all_epochs(chain: Chain) -> RewritePlace:
     of_loop, read = chain.use.role == LOOP, chain.upstream(chain.calls[-1])
     is_pure = not any(call.python or not OF_PYTHON.isdisjoint(call.stateful) for call in read)
@@ -452,6 +467,14 @@ _DECLARED = (
         _one_iterator,
     ),
     Rewrite(
+        "autotuner-off",
+        "Autotuner off",
+        "The end of an iterator does not wait for the thread that tunes it, which may sleep for as long as the epoch took.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _autotuner_off,
+    ),
+    Rewrite(
         "workers",
         "Threads for a PyDataset or Sequence",
         "Several batches are made at a time, in their order.",
@@ -504,6 +527,13 @@ _DECLARED = (
 
 REWRITES: dict[str, Rewrite] = {rewrite.key: rewrite for rewrite in _DECLARED}
 """Every rewrite by its key, the ones that change nothing first."""
+
+
+def find_unrivaled(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:
+    """Return the changes of :func:`find_changes`, without the one that is about ends of iterators where there is or can be only one."""
+    found, read = find_changes(recipe, use), use or recipe.trained
+    is_one = read is None or read.iterators < 2 or any(change.joins_epochs for change in found)
+    return tuple(change for change in found if not (is_one and change.stops_tuning))
 
 
 def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:

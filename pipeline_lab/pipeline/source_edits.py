@@ -20,6 +20,7 @@ from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     KEEPING,
     OF_ANY_ELEMENTS,
+    THREADS,
     Change,
     Edit,
     InBatches,
@@ -417,12 +418,9 @@ class _Writer:
         if not tensorflow:
             raise RefusedError(f"{source.name} does not import tensorflow before, whose options it would need.")
         place, indent = source.line_before(node)
-        name = source.new_name("pool_options")
+        name = source.new_name("pool_options" if THREADS in arguments else "data_options")
         lines = [f"{name} = {tensorflow}.data.Options()"]
-        lines += [
-            f"{name}.threading.{option} = {source.write_value(option, value, node)}"
-            for option, value in arguments.items()
-        ]
+        lines += [f"{name}.{option} = {source.write_value(option, value, node)}" for option, value in arguments.items()]
         self._splice(source, place, place, b"".join(indent + line.encode() + source.newline for line in lines))
         return name
 

@@ -10,6 +10,7 @@ from pipeline_lab.pipeline.chain import Chain, said_at
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     NTH,
+    THREADS,
     Change,
     Effect,
     Insert,
@@ -19,7 +20,7 @@ from pipeline_lab.pipeline.changes import (
     Value,
     nth_of_line,
 )
-from pipeline_lab.pipeline.python_rewrites import THREADS, place_pool
+from pipeline_lab.pipeline.python_rewrites import place_pool
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, find_earlier_caches, refuse_one_iterator
 
@@ -55,7 +56,7 @@ def parse_change(recipe: Recipe, text: str) -> Change:
     if is_set and name in _OF_TRAINING and not place:
         edit = SetTraining(name, _value(text, value))
         return Change("set", None, (edit,), EFFECTS[name], Risk.SOME, f"Set {what} for the training.")
-    if is_set and name == THREADS and not place:
+    if is_set and name == POOL and not place:
         return _pool(recipe, _value(text, value), text)
     at = _calls_at(recipe, place.strip(), text)
     if is_set:
@@ -108,9 +109,12 @@ def _places(recipe: Recipe, calls: Sequence[DatasetCall]) -> str:
     return ", ".join(said)
 
 
+POOL = THREADS.rpartition(".")[2]
+
+
 def _pool(recipe: Recipe, threads: Value, text: str) -> Change:
     if recipe.trained is None or type(threads) is not int or threads < 1:
-        raise OptionsError(f"{text!r}: a pool has a number of threads of 1 or more, such as {THREADS}=8.")
+        raise OptionsError(f"{text!r}: a pool has a number of threads of 1 or more, such as {POOL}=8.")
     found = place_pool(Chain(recipe, recipe.trained), threads)
     return REWRITES["pool"].change(found, recipe.trained.place)
 

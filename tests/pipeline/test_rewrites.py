@@ -9,7 +9,13 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
 from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
-from pipeline_lab.pipeline.rewrites import REWRITES, find_changes, find_earlier_caches, refuse_one_iterator
+from pipeline_lab.pipeline.rewrites import (
+    REWRITES,
+    find_changes,
+    find_earlier_caches,
+    find_unrivaled,
+    refuse_one_iterator,
+)
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from tests.support.written_recipe import PATH, recipe_of
@@ -50,6 +56,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
     others = {
         "workers",
         "one-iterator",
+        "autotuner-off",
         "cache-python",
         "pool",
         "parallel-draws",
@@ -177,6 +184,20 @@ def test_a_line_that_trains_on_several_datasets_keeps_their_iterators() -> None:
     for uses, applies in (((use,), True), ((use, other), False), ((use, replace(other, place=None)), True)):
         found = find_changes(replace(recipe, uses=uses), use)
         assert ("one-iterator" in {change.rewrite for change in found}) == applies
+
+
+def test_without_one_iterator_for_all_epochs_the_autotuner_that_their_ends_wait_for_can_be_turned_off() -> None:
+    text, recipe = recipe_of(".range(8).map(f)", map={"stateful": ("RandomUniform (seeded)",)}, fit="fit(ds, epochs=2)")
+    several = replace(recipe, uses=(replace(recipe.uses[0], iterators=2, length=8),))
+    (change,) = (change for change in find_unrivaled(several) if change.rewrite == "autotuner-off")
+    assert "autotuner-off" not in {each.rewrite for each in find_unrivaled(recipe)}, "there is one only"
+    unseeded = replace(recipe_of(".range(8).map(f)")[1], uses=several.uses)
+    assert "autotuner-off" not in {each.rewrite for each in find_unrivaled(unseeded)}, "one iterator has no ends"
+    options = "data_options = tf.data.Options()\ndata_options.autotune.enabled = False\n"
+    after = edit_sources(several, [change], {PATH: text}).texts[PATH]
+    assert after == text.replace("ds =", f"{options}ds =").replace(".map(f)", ".map(f).with_options(data_options)")
+    assert parse_change(several, change.request) == change
+    assert before_after(several, change) == ("", "options.autotune.enabled = False")
 
 
 POOL = "pool_options = tf.data.Options()\npool_options.threading.private_threadpool_size = {}\n"

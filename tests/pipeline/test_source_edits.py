@@ -94,7 +94,7 @@ def test_a_call_is_added_on_a_line_of_its_own_where_the_others_have_theirs() -> 
     assert changed_lines(CHAIN, written(CHAIN, Insert(2, "cache"))) == ["+     .cache()"]
 
 
-OPTIONS = "with_options", {"private_threadpool_size": 8}
+OPTIONS = "with_options", {"threading.private_threadpool_size": 8}
 
 
 def test_options_are_made_before_the_statement_that_takes_them() -> None:

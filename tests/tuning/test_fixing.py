@@ -16,6 +16,7 @@ from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.verdict.verdict import Confidence, JudgedStep, Verdict
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import (
+    AUTOTUNER,
     Change,
     Effect,
     InBatches,
@@ -169,7 +170,7 @@ def test_other_datasets_are_read_wherever_a_smaller_cache_may_stand() -> None:
 WAITS = Change(
     "parallel-python",
     2,
-    (SetArgument(2, "num_parallel_calls", 16), Insert(3, "with_options", {"private_threadpool_size": 16})),
+    (SetArgument(2, "num_parallel_calls", 16), Insert(3, "with_options", {"threading.private_threadpool_size": 16})),
     Effect.NOTHING,
     Risk.SOME,
     "Wait at once.",
@@ -203,17 +204,19 @@ def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_ver
 ) -> None:
     verdict = Verdict(VerdictClass.DEVICE_BOUND, "", (), Confidence.HIGH)
     monkeypatch.setattr(fixing, "saved_by_one_iterator", lambda _: percent)
+    monkeypatch.setattr(fixing, "saved_by_quick_ends", lambda _: percent)
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One.")
+    tuner = Change("autotuner-off", 3, (Insert(3, "with_options", {AUTOTUNER: False}),), Effect.NOTHING, Risk.SOME, "")
     not_timed = Unavailable("Not timed.")
     diagnosis = SimpleNamespace(
         verdict=verdict, calibration=not_timed, iterator_starts=not_timed, job_steps=SimpleNamespace(count=100)
     )
 
     def look(length: int | None) -> tuple[list[Change], list[LeftAlone]]:
-        return fixing.worth_a_look([CACHE, one], diagnosis, script(stages=stages(0.01), ceiling_ms=20.0), length)  # type: ignore[arg-type]
+        return fixing.worth_a_look([CACHE, one, tuner], diagnosis, script(stages=stages(0.01), ceiling_ms=20.0), length)  # type: ignore[arg-type]
 
     found, left = look(None)
-    assert found == ([one] if is_tried else [])
+    assert found == ([one, tuner] if is_tried else [])
     assert LeftAlone(CACHE, fixing.NOT_HELD_UP) in left
     assert (LeftAlone(one, fixing.LITTLE_BETWEEN) in left) != is_tried
     diagnosis.iterator_starts = IteratorStarts(97, 10**9, 10**7, 10**10)  # a step each, as `next(iter(dataset))` makes
@@ -226,7 +229,7 @@ def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None
     one = Change("one-iterator", None, (OneIterator(),), Effect.NOTHING, Risk.SOME, "One iterator.")
     fix = Fix((CACHE, one), None, None, (), ScriptPrediction(1e6, (), 45.6, 18.0, 58.0, 45.6), gain)  # type: ignore[arg-type]
     assert describe_gain(fix) == (
-        "The changed script is faster. Not raced, because all arms share one training: One iterator. "
+        "The changed script is faster. Not raced, because pipelines that share one training cannot differ in it: One iterator. "
         "Predicted for all changes together: 45.6 % less time per step."
     )
     assert describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."

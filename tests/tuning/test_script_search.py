@@ -213,7 +213,7 @@ def test_what_cannot_race_stays_where_the_race_finds_no_gain(searching: Searchin
     assert found.fix is not None
     assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
     assert [(each.rewrite, each.reason) for each in found.fix.left] == [("cache", "The race found no gain.")]
-    assert found.fix.gain.startswith("Not raced: it changes the training")
+    assert found.fix.gain.startswith("Not raced: pipelines that race share one training")
 
 
 def test_calls_that_were_made_both_ways_need_no_race(searching: Searching) -> None:
@@ -272,7 +272,7 @@ def test_a_change_of_the_training_is_proposed_without_a_race(searching: Searchin
     assert world.races == []
     assert found.fix is not None
     assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
-    assert "arms share one training" in found.fix.gain
+    assert "share one training" in found.fix.gain
 
 
 def test_without_races_all_that_is_proved_is_proposed(searching: Searching) -> None:

@@ -19,10 +19,12 @@ from pipeline_lab.advice.what_if import LEAST_NS, MOST_UNEXPLAINED, NOT_UNDERSTO
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
+    THREADS,
     Edit,
     Insert,
     OneIterator,
     SetTraining,
+    stops_tuning,
 )
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.units import format_duration
@@ -133,14 +135,14 @@ def predict_change(
     """
     if (full := has_no_room(run, edits)) is not None:
         return full
-    others = [edit for edit in edits if not isinstance(edit, OneIterator)]
+    joins = any(isinstance(edit, OneIterator) for edit in edits)
+    others = [edit for edit in edits if not isinstance(edit, OneIterator) and not stops_tuning(edit)]
     if len(others) < len(edits):
         found = predict_change(run, others, pool_threads=pool_threads)
-        return found if isinstance(found, Unavailable) else _with_one_iterator(run, found)
+        between = _with_one_iterator if joins else _with_quick_ends
+        return found if isinstance(found, Unavailable) else between(run, found)
     named = [
-        edit.arguments.get("private_threadpool_size")
-        for edit in edits
-        if isinstance(edit, Insert) and edit.method == "with_options"
+        edit.arguments.get(THREADS) for edit in edits if isinstance(edit, Insert) and edit.method == "with_options"
     ]
     threads = next((each for each in (pool_threads, *named) if isinstance(each, int)), run.pool_threads)
     for edit in edits:
@@ -213,6 +215,12 @@ def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPredict
     likely_ns = run.making_ns + run.ends_ns + ITS_BREAKS * run.breaks_ns
     most_ns = run.making_ns + run.ends_ns + run.breaks_ns + run.starting_ns
     return _shortened(run, found, least_ns, likely_ns, most_ns)
+
+
+def _with_quick_ends(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
+    """Take off a predicted step the ends of iterators, and some of what else lies between epochs, where such an end may go unseen."""
+    likely_ns = run.ends_ns + ITS_BREAKS * run.breaks_ns
+    return _shortened(run, found, LEAST_ENDS * run.ends_ns, likely_ns, run.ends_ns + run.breaks_ns)
 
 
 def _with_unknown_lock(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:

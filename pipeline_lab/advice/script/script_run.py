@@ -157,8 +157,12 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
 
 def saved_by_one_iterator(diagnosis: Diagnosis) -> float:
     """Return what one iterator for all epochs is expected to save of the mean step, percent."""
-    found = judged(diagnosis)
-    return sum_percent(found.iterator_starts, found.iterator_ends) + ITS_BREAKS * diagnosis.verdict.break_percent
+    return sum_percent(judged(diagnosis).iterator_starts) + saved_by_quick_ends(diagnosis)
+
+
+def saved_by_quick_ends(diagnosis: Diagnosis) -> float:
+    """Return what ends of iterators that wait for nobody are expected to save of the mean step, percent."""
+    return sum_percent(judged(diagnosis).iterator_ends) + ITS_BREAKS * diagnosis.verdict.break_percent
 
 
 def _memory_bytes(results: Diagnosis) -> float | None:

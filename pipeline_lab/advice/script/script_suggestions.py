@@ -19,10 +19,10 @@ from pipeline_lab.analysis.verdict.input_causes import MANY_CALLS, TINY_CALL_NS
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
-from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Edit, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.random_draws import draws_at_random
 from pipeline_lab.pipeline.recipe import Recipe
-from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
+from pipeline_lab.pipeline.rewrites import find_earlier_caches, find_unrivaled
 from pipeline_lab.units import format_duration, format_percent
 
 MOST = 6
@@ -180,7 +180,7 @@ def _rank(suggestion: Suggestion) -> float:
 
 def _that_fit(case: ScriptCase) -> Iterator[Change]:
     """Yield the changes that apply; a cache that does not fit into memory stands where it does, if there is such a place."""
-    for change in find_changes(case.recipe):
+    for change in find_unrivaled(case.recipe):
         if change.rewrite == "cache-python" and _draws(case):
             continue  # every epoch would see the draws of the first one, which nobody wants unasked
         if not _is_too_large(case, change):
@@ -292,7 +292,7 @@ def _wider_pool(case: ScriptCase) -> Iterator[Suggestion]:
     fewest = None if isinstance(case.run, Unavailable) else _fewest(case.run, lambda _: ())
     if fewest is None or trained is None or isinstance(case.run, Unavailable):
         return
-    edit = Insert(trained.call, "with_options", {"private_threadpool_size": fewest})
+    edit = Insert(trained.call, "with_options", {THREADS: fewest})
     words = (
         f"Give the pool {fewest} threads: options.threading.private_threadpool_size = {fewest}, with_options(options)."
     )

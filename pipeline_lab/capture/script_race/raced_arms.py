@@ -94,9 +94,9 @@ def _candidate(recipe: Recipe, text: str) -> ArmChanges:
             f"{text!r} names no change; write one such as prefetch, or train.py:41 num_parallel_calls=8."
         )
     for change in changes:
-        if change.is_of_training:
+        if change.cannot_race:
             raise OptionsError(
-                f"{change.words} That changes the training and not its input, and all arms of a race share one training; "
+                f"{change.words} Pipelines that race share one training, and cannot differ in that; "
                 "compare two recorded runs instead."
             )
         if any(isinstance(edit, SetArgument) and edit.name == "batch_size" for edit in change.edits):

@@ -134,10 +134,10 @@ def describe_gain(fix: Fix) -> str:
 
 def _describe_unraced(fix: Fix) -> str:
     """Say what was not in the race, and what is predicted with it; empty where all was."""
-    unraced = [each.words for each in fix.changes if each.is_of_training]
+    unraced = [each.words for each in fix.changes if each.cannot_race]
     if not unraced:
         return ""
-    said = f" Not raced, because all arms share one training: {' '.join(unraced)}"
+    said = f" Not raced, because pipelines that share one training cannot differ in it: {' '.join(unraced)}"
     if isinstance(fix.predicted, Unavailable) or fix.predicted.is_longer:
         return said
     return (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change
-from pipeline_lab.advice.script.script_run import ScriptRun, saved_by_one_iterator
+from pipeline_lab.advice.script.script_run import ScriptRun, saved_by_one_iterator, saved_by_quick_ends
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -25,7 +25,7 @@ from pipeline_lab.pipeline.changes import (
     are_compatible,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_changes, refuse_one_iterator
+from pipeline_lab.pipeline.rewrites import find_unrivaled, refuse_one_iterator
 from pipeline_lab.pipeline.samples import find_reading
 from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
@@ -49,6 +49,8 @@ NOT_HELD_UP = "Input does not hold this training up."
 OTHER_BATCHES = (
     "Each step takes the first batch of a new pass; from one iterator for all steps it would get other batches."
 )
+NONE_APPLIES = "Nothing is proposed: no change applies."
+NONE_IS_LEFT = "Nothing is proposed: each change that applies is left alone, with its reason."
 LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
@@ -184,7 +186,7 @@ def _find(
     edited = edit_sources(recipe, found, texts, use)
     if not edited.written:
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
-        return Fix((), None, None, tuple(left), note="Nothing is proposed: no change applies that can be written.")
+        return Fix((), None, None, tuple(left), note=NONE_IS_LEFT if left else NONE_APPLIES)
     watched = watched_places(recipe, use, found)
     with Prover(script, find_reading(recipe, use), folder.id, effort.how_far, watches=watched) as prover:
         effort.stop()
@@ -228,6 +230,9 @@ def worth_a_look(
     def speaks_against(change: Change) -> str:
         if change.joins_epochs:
             return _against_one_iterator(diagnosis, length)
+        if change.stops_tuning:
+            is_worth = not isinstance(diagnosis, Unavailable) and saved_by_quick_ends(diagnosis) >= WORTH_PERCENT
+            return "" if is_worth else LITTLE_BETWEEN
         return "" if is_held_up or promises(change, run) else NOT_HELD_UP
 
     left = [LeftAlone(each, reason) for each in found if (reason := speaks_against(each))]
@@ -294,7 +299,7 @@ def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change
         return asked, []
     found: list[Change] = []
     left: list[LeftAlone] = []
-    for change in find_changes(recipe, use):
+    for change in find_unrivaled(recipe, use):
         if change.rewrite in ON_REQUEST:
             left.append(LeftAlone(change, f"Only on request: --change {change.rewrite}."))
         elif change.effect is Effect.ORDER and not wishes.may_reorder:

@@ -55,7 +55,7 @@ SPEND_ALL = "All that is proved was raced."
 PROMISES_NOTHING = "It did not race, and the model expects no gain from it; give the search a longer --budget, or name it with --change."
 UNDECIDED = "Whether it adds anything is not decided, after too few rounds; give the search a longer --budget."
 NEVER_TRAINED = "In {seconds} of recording the script did not come to its training; give the search {budget} or more."
-OF_TRAINING = Unavailable("Not raced: it changes the training and not its input, and arms share one training.")
+NOT_RACEABLE = Unavailable("Not raced: pipelines that race share one training, and cannot differ in this.")
 UNRACED = "What is proved is proposed without a race."
 BESIDE = "What changes the training itself is not in it."
 ALONE = "The race is between the script as it is and all that is proved."
@@ -135,7 +135,7 @@ class ScriptSearch:
         begun_s = time.monotonic()
         found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))
         self._trials.spend(time.monotonic() - begun_s)
-        raceable = [] if found.is_faster else [each for each in found.changes if not each.is_of_training]
+        raceable = [] if found.is_faster else [each for each in found.changes if not each.cannot_race]
         arms = self._propose(found, raceable, recorded)
         if not arms:
             self._end_unraced(found, recorded)
@@ -227,7 +227,7 @@ class ScriptSearch:
         raced = Unavailable("Not raced: the gain is not measured.")
         gain = read_race(self._store.folder(ended.race)).candidates[0] if ended.race and ended.ratio else raced
         arm = self._contest.arm(ended.challenger)
-        unraced = [each for each in found.changes if each.is_of_training]
+        unraced = [each for each in found.changes if each.cannot_race]
         if not isinstance(gain, Unavailable) and ended.winner == START and _found_nothing(ended):
             useless = [LeftAlone(each, "The race found no gain.") for each in arm.changes]
             left = (*found.left, *useless, *_beside(found, arm, "It was not in what raced best."))
@@ -236,7 +236,7 @@ class ScriptSearch:
                 alone = self._prove_again(recorded, unraced)
                 left = (*left, *alone.left)
                 if alone.changes:
-                    return replace(alone, left=left, gain=OF_TRAINING, note=said)
+                    return replace(alone, left=left, gain=NOT_RACEABLE, note=said)
             return replace(
                 found,
                 changes=(),
@@ -273,7 +273,7 @@ class ScriptSearch:
         """End where there is nothing to race, or nothing may."""
         contest = self._contest
         if found.changes and self._options.races and not found.is_faster:
-            found = replace(found, gain=OF_TRAINING)
+            found = replace(found, gain=NOT_RACEABLE)
         named = "; ".join(each.request for each in found.changes)
         sentence = found.note or (describe_gain(found) if found.is_faster else UNRACED)
         winner = named or START
@@ -344,7 +344,7 @@ def _refused(found: Fix) -> dict[str, int]:
 
 def _beside(found: Fix, arm: ScriptArm, reason: str) -> list[LeftAlone]:
     """Return the proved changes that are not in an arm."""
-    inputs = (each for each in found.changes if not each.is_of_training)
+    inputs = (each for each in found.changes if not each.cannot_race)
     return [LeftAlone(each, reason) for each in inputs if each not in arm.changes]
 
 

@@ -244,7 +244,8 @@ def _called(dataset: Any, inserted: Insert) -> Any:
         return getattr(dataset, inserted.method)(**inserted.arguments)
     options = tf.data.Options()
     for name, value in inserted.arguments.items():
-        setattr(options.threading, name, value)
+        group, _, option = name.partition(".")
+        setattr(getattr(options, group), option, value)
     return dataset.with_options(options)
 
 

@@ -17,6 +17,7 @@ from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
+    AUTOTUNER,
     Edit,
     InBatches,
     Insert,
@@ -236,6 +237,13 @@ def test_one_iterator_saves_what_passes_between_epochs_whatever_else_is_changed(
     assert isinstance(cached, ScriptPrediction)
     assert isinstance(both, ScriptPrediction)
     assert both.gain_percent == pytest.approx(cached.gain_percent + 20.0)
+
+
+def test_without_the_autotuner_iterators_end_at_once_and_are_made_as_before() -> None:
+    run = script(making_ms=1.0, ends_ms=2.0, breaks_ms=4.0)
+    found = predict_change(run, [Insert(2, "with_options", {AUTOTUNER: False})])
+    assert isinstance(found, ScriptPrediction)
+    assert found.gain_percent == pytest.approx(15.0), "2 + 1 of 20 ms"
 
 
 @pytest.mark.parametrize(("epoch_batches", "costs"), [(1000.0, 25.0), (100.0, 250.0)])

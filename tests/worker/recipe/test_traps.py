@@ -108,6 +108,12 @@ def test_batches_that_are_shuffled_are_only_broken_up_where_another_order_is_all
     assert allowed.proof.outcome is ProofOutcome.REORDERED
 
 
+def test_without_the_autotuner_the_elements_are_the_same(fix: FixScript) -> None:
+    found = fix("crop", "autotuner-off")
+    assert proposed(found) == ["autotuner-off"]
+    assert "data_options.autotune.enabled = False" in found.diff()
+
+
 def test_elements_of_files_are_counted_without_calling_what_is_done_with_each(
     ask_tensorflow: Callable[..., Any], tmp_path: Path
 ) -> None:
