@@ -54,6 +54,7 @@ def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
         note_gradients()
         if listeners and here.role is None and context.executing_eagerly():
             with contextlib.suppress(Exception):  # must not affect the job
+                eager_steps.note(sys._getframe())
                 _note_eager_step()
         return original(self, *arguments, **options)
 
@@ -68,9 +69,6 @@ def note_gradients() -> None:
     if not is_eager:
         for function, key in here.functions or anywhere.functions:  # which take them whenever they are called so
             _marks_of(function)[key] = True
-    elif listeners:
-        with contextlib.suppress(Exception):  # must not affect the job
-            eager_steps.note(sys._getframe())
     if of is not None:
         of.has_gradients = True
         trained.add(of.stream)

@@ -246,6 +246,28 @@ def train_op_by_op() -> dict[str, Any]:
     }
 
 
+def train_in_function() -> list[str]:
+    """Return what is taken for a function that takes gradients op by op, where a ``tf.function`` takes them."""
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = weight * 2.0
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    eager_steps = EagerSteps()
+    try:
+        with unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
+            for _ in tf.data.Dataset.range(3):
+                step()
+    finally:
+        step_hooks.leave(notes.append)
+    return [each.function for each in eager_steps.found]
+
+
 def predict_in_loop() -> list[str]:
     """Return the calls of ``predict`` that are noted: of three with a batch at most, and one with more."""
     notes: deque[Note] = deque()

@@ -118,5 +118,9 @@ def test_a_step_op_by_op_on_batches_of_the_scripts_own_lasts_from_gradients_to_g
     assert found["taken in"] == [["train_op_by_op.step", 0]], "at two lines of it"
 
 
+def test_a_step_in_a_function_is_none_that_runs_op_by_op(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:train_in_function") == []
+
+
 def test_numbers_that_a_function_takes_as_tensors_are_not_kept(ask_tensorflow: Callable[..., Any]) -> None:
     assert ask_tensorflow("tests.worker.recipe.loop_tasks:count_keys_of_numbers") == [3, 1]
