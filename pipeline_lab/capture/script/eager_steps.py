@@ -51,7 +51,7 @@ def _find_step(source: str, line: int) -> ast.stmt | None:
     """Return the innermost function around a line; None where a loop in it is, too, or the source cannot be read."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return None
     around = [node for node in nodes if isinstance(node, (*_FUNCTIONS, *_LOOPS)) and _holds(node, line)]
     innermost = max(around, key=lambda node: node.lineno, default=None)
