@@ -46,8 +46,8 @@ from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, Verdict
 from pipeline_lab.analysis.verdict.verdict_rules import find_last_host
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.iterator_rewrites import ONE_ITERATOR
 from pipeline_lab.pipeline.recipe import OF_KERAS, PythonPart
-from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one

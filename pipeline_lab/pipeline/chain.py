@@ -1,5 +1,6 @@
 """The calls behind a dataset that was read: which of them the user can change, and which give the same elements each time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -24,6 +25,11 @@ _RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNo
 def is_random(operation: str) -> bool:
     """Say whether an operation of TensorFlow draws random numbers."""
     return operation.startswith(_RANDOM)
+
+
+def is_seeded(operations: Iterable[str]) -> bool:
+    """Say whether one of them draws from a seed that is set."""
+    return any("(seeded)" in each for each in operations)
 
 
 class Doubt(Enum):

@@ -5,7 +5,7 @@ changes (:mod:`pipeline_lab.pipeline.changes`); it never offers what is known to
 such as whether a function also takes whole batches, is left to the proof.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +21,25 @@ from pipeline_lab.pipeline.cache_rewrites import (
     find_snapshot,
     find_split_cache,
 )
-from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, said_at
+from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, is_seeded, said_at
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
-    AUTOTUNER,
     Change,
     Effect,
     Insert,
     MoveBefore,
-    OneIterator,
     Rename,
     Risk,
     SetArgument,
     SetTraining,
     told_apart,
+)
+from pipeline_lab.pipeline.iterator_rewrites import (
+    ONE_ITERATOR,
+    find_autotuner_off,
+    find_one_iterator,
+    place_for_all_epochs,
+    why_not_one_iterator,
 )
 from pipeline_lab.pipeline.python_rewrites import (
     find_generator_batches,
@@ -42,7 +47,7 @@ from pipeline_lab.pipeline.python_rewrites import (
     find_wider_pool,
     find_workers,
 )
-from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -60,11 +65,6 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """Parameters of the calls that changes can be about, in their order; of a class without ``self``."""
 
-ONE_ITERATOR = {
-    TRAINING: "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
-    LOOP: "Let one iterator serve all epochs: create it once, of dataset.repeat(), before the loop over epochs.",
-}
-"""What is said of one iterator, by who goes through the dataset."""
 STEPS_AT_ONCE = 8
 """Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
 
@@ -124,7 +124,7 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
             kept = _kept_by(call)
-            if not all(map(is_random, kept)) or _is_seeded(kept):
+            if not all(map(is_random, kept)) or is_seeded(kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
             if call.python:
@@ -146,14 +146,10 @@ def _kept_by(call: DatasetCall) -> list[str]:
     return [each for each in call.stateful if each not in OF_PYTHON or not call.python]
 
 
-def _is_seeded(stateful: Iterable[str]) -> bool:
-    return any("(seeded)" in each for each in stateful)
-
-
 def _parallel_draws(chain: Chain) -> Iterator[RewritePlace]:
     for call in chain.direct:
         kept, given = _kept_by(call), call.arguments.get("num_parallel_calls")
-        if call.method == "map" and given is None and _is_seeded(kept) and all(map(is_random, kept)):
+        if call.method == "map" and given is None and is_seeded(kept) and all(map(is_random, kept)):
             yield RewritePlace(
                 call,
                 (SetArgument(call.number, "num_parallel_calls", AUTOTUNE),),
@@ -267,62 +263,13 @@ def _steps_per_execution(chain: Chain) -> Iterator[RewritePlace]:
         )
 
 
-def _one_iterator(chain: Chain) -> Iterator[RewritePlace]:
-    if chain.use.role in ONE_ITERATOR and chain.use.iterators > 1 and not _against_one_iterator(chain):
-        yield _for_all_epochs(chain)
-
-
-def _autotuner_off(chain: Chain) -> Iterator[RewritePlace]:
-    """Do without the thread that the end of an iterator may have to wait for."""
-    for last in chain.ends[-1:]:
-        yield RewritePlace(
-            last,
-            (Insert(last.number, "with_options", {AUTOTUNER: False}),),
-            f"Turn tf.data's autotuner off behind {said_at(last)}: the end of an iterator often waits for its thread.",
-            (
-                "Calls and buffers set to AUTOTUNE keep the size that they begin with: as many calls as cores, up to 16.",
-                "Without its model tf.data tells Pipeline Lab less about buffers, and in fit nothing about waits.",
-            ),
-        )
-
-
-def _for_all_epochs(chain: Chain) -> RewritePlace:
-    of_loop, read = chain.use.role == LOOP, chain.upstream(chain.calls[-1])
-    is_pure = not any(call.python or not OF_PYTHON.isdisjoint(call.stateful) for call in read)
-    return RewritePlace(
-        None,
-        (OneIterator(is_pure and not chain.use.reads_state, of_loop),),
-        ONE_ITERATOR[chain.use.role],
-        (
-            "The first batches of an epoch are made while the last ones of the epoch before are trained on.",
-            *(("Files that the loop writes between epochs may be read before.",) if of_loop else ()),
-        ),
-    )
-
-
-def _against_one_iterator(chain: Chain) -> str:
-    """Return why one iterator cannot serve all epochs of a dataset that is read again and again; empty where it can."""
-    kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful} - OF_PYTHON
-    reasons = {
-        "The call that reads it reads another dataset as well, such as validation data.": not chain.is_alone,
-        "A library adds the last stage, as fit does for class weights.": not chain.ends
-        or chain.ends[-1] is not chain.calls[-1],
-        "What it shuffles, draws or keeps is read elsewhere, too.": chain.use.role == LOOP and chain.is_shared,
-        "A seed is set, with which each iterator draws the same; one for all epochs would draw on.": _is_seeded(kept),
-        "Its functions keep a state.": not all(map(is_random, kept)),
-        "tf.data does not know how many batches it has, so nobody can say how many steps an epoch is.": chain.use.length
-        is None,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "")
-
-
 def refuse_one_iterator(recipe: Recipe, use: DatasetUse | None) -> tuple[Change, str] | None:
     """Return the change to one iterator for all epochs of a dataset that is read again and again, and why it cannot be made; None where it can."""
     if use is None or use.role not in ONE_ITERATOR or use.iterators < 2:
         return None
     chain = Chain(recipe, use)
-    reason = _against_one_iterator(chain)
-    return (REWRITES["one-iterator"].change(_for_all_epochs(chain), use.place), reason) if reason else None
+    reason = why_not_one_iterator(chain)
+    return (REWRITES["one-iterator"].change(place_for_all_epochs(chain), use.place), reason) if reason else None
 
 
 _DECLARED = (
@@ -464,7 +411,7 @@ _DECLARED = (
         "The iterator is not made anew between epochs.",
         Effect.NOTHING,
         Risk.SOME,
-        _one_iterator,
+        find_one_iterator,
     ),
     Rewrite(
         "autotuner-off",
@@ -472,7 +419,7 @@ _DECLARED = (
         "The end of an iterator does not wait for the thread that tunes it, which may sleep for as long as the epoch took.",
         Effect.NOTHING,
         Risk.SOME,
-        _autotuner_off,
+        find_autotuner_off,
     ),
     Rewrite(
         "workers",

@@ -21,8 +21,8 @@ from pipeline_lab.analysis.verdict.findings import iterator_ends
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.analysis.verdict.verdict_rules import reach_verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.iterator_rewrites import ONE_ITERATOR
 from pipeline_lab.pipeline.recipe import LOOP, PythonPart, UserFunction
-from pipeline_lab.pipeline.rewrites import ONE_ITERATOR
 from pipeline_lab.runs.run_events import EagerStepEvent, PredictEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import PADDING

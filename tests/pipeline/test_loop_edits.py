@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.pipeline.changes import Insert, OneIterator
+from pipeline_lab.pipeline.iterator_rewrites import ONE_ITERATOR
 from pipeline_lab.pipeline.loop_edits import line_of_iterator
 from pipeline_lab.pipeline.recipe import LOOP, Recipe
-from pipeline_lab.pipeline.rewrites import ONE_ITERATOR, find_changes
+from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.source_edits import edit_sources
 from tests.support.edited import change
 from tests.support.written_recipe import PATH, written_recipe

@@ -17,8 +17,8 @@ import numpy as np
 from pipeline_lab.capture.script.at_import import after_import
 from pipeline_lab.capture.script.job_threads import words_at
 from pipeline_lab.capture.script.keras_hooks import is_one_batch
+from pipeline_lab.capture.script_sample.leaving import leave_script
 from pipeline_lab.capture.script_sample.python_calls import exchanged
-from pipeline_lab.capture.script_sample.script_end import leave_script
 from pipeline_lab.pipeline.predict_samples import ON_BATCH, PREDICT, ComparedCall, PredictRequest
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.units import NS_PER_MS, NS_PER_S

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline_lab.capture.script_sample.script_end import leave_script
+from pipeline_lab.capture.script_sample.leaving import leave_script
 from pipeline_lab.pipeline.samples import FAR_ENOUGH, PASSES, Sample, SampleRequest, StageSize
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from pipeline_lab.capture.script_sample.compared_predicts import PredictComparison
+from pipeline_lab.capture.script_sample.leaving import until_reached
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import SampleReader
-from pipeline_lab.capture.script_sample.script_end import until_reached
 from pipeline_lab.capture.watch_script import run_module, run_script
 from pipeline_lab.pipeline.predict_samples import PredictRequest
 from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
