@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.app import serve_app
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run_options import set_option
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs.launch.launcher import launch, wait
 from pipeline_lab.runs.launch.spare import ensure_spare
 from pipeline_lab.runs.record import this_process
@@ -68,7 +68,7 @@ def _first_step(store: RunStore, preset: str, warm_after_s: float) -> tuple[floa
     ensure_spare(this_process())
     time.sleep(warm_after_s)
     begun_ns = time.time_ns()
-    folder = launch(store, set_option(find_preset(preset).options, "training.steps", "3"))
+    folder = launch(store, set_options(find_preset(preset).options, [("training.steps", "3")]))
     record = wait(folder)
     phases = {event.phase: event.time_ns for event in read_events(folder.events) if isinstance(event, PhaseEvent)}
     steps = read_table(folder.steps, STEPS)

@@ -152,17 +152,20 @@ class Chain:
         return frozenset(found) if self._is_finite(call) else None
 
     @property
-    def is_alone(self) -> bool:
-        """Whether the line that reads the dataset reads no other one."""
-        return all(use.call == self.use.call for use in self.recipe.uses if use.place == self.use.place)
+    def beside(self) -> tuple[DatasetUse, ...]:
+        """Readings of other datasets by the line that reads this one."""
+        return tuple(each for each in self.recipe.uses if each.place == self.use.place and each.call != self.use.call)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether the script reads elsewhere, too, what this dataset shuffles, draws, makes by Python or keeps, but for a look at it before."""
-        mine = {call.number for call in self.recipe.upstream(self.use.call)}
+    def elsewhere(self) -> tuple[DatasetUse, ...]:
+        """All other readings, but for a look at the data before."""
         uses = self.recipe.uses
         before = uses[: uses.index(self.use)] if self.use in uses else ()
-        others = (use for use in uses if use != self.use and not (use in before and use.iterators == 1))
+        return tuple(each for each in uses if each != self.use and not (each in before and each.iterators == 1))
+
+    def is_shared(self, others: Iterable[DatasetUse]) -> bool:
+        """Say whether other readings read, too, what this dataset shuffles, draws, makes by Python or keeps."""
+        mine = {call.number for call in self.recipe.upstream(self.use.call)}
         shared = (call for use in others for call in self.recipe.upstream(use.call) if call.number in mine)
         return any(map(remembers, shared))
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from pipeline_lab.pipeline.chain import OF_PYTHON, Chain, RewritePlace, is_random, is_seeded, said_at
 from pipeline_lab.pipeline.changes import AUTOTUNER, Insert, OneIterator
-from pipeline_lab.pipeline.recipe import LOOP, TRAINING
+from pipeline_lab.pipeline.recipe import LOOP, TRAINING, VALIDATION
 
+_ADDED_BY_FIT = frozenset({"map", "prefetch"})
+"""Calls by which ``fit`` puts weights to what it is given, one for one."""
 ONE_ITERATOR = {
     TRAINING: "Let one iterator serve all epochs: give fit the dataset repeated, and the steps of an epoch.",
     LOOP: "Let one iterator serve all epochs: create it once, of dataset.repeat(), before the loop over epochs.",
@@ -51,13 +53,22 @@ def why_not_one_iterator(chain: Chain) -> str:
     """Return why one iterator cannot serve all epochs of a dataset that is read again and again; empty where it can."""
     kept = {each for call in chain.upstream(chain.calls[-1]) for each in call.stateful} - OF_PYTHON
     reasons = {
-        "The call that reads it reads another dataset as well, such as validation data.": not chain.is_alone,
-        "A library adds the last stage, as fit does for class weights.": not chain.ends
-        or chain.ends[-1] is not chain.calls[-1],
-        "What it shuffles, draws or keeps is read elsewhere, too.": chain.use.role == LOOP and chain.is_shared,
+        "The call that reads it reads another dataset as well.": any(use.role != VALIDATION for use in chain.beside),
+        "A library makes its last stage.": not _ends_with_the_users(chain),
+        "What it shuffles, draws or keeps is read elsewhere, too.": chain.is_shared(
+            chain.elsewhere if chain.use.role == LOOP else chain.beside
+        ),
         "A seed is set, with which each iterator draws the same; one for all epochs would draw on.": is_seeded(kept),
         "Its functions keep a state.": not all(map(is_random, kept)),
         "tf.data does not know how many batches it has, so nobody can say how many steps an epoch is.": chain.use.length
         is None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _ends_with_the_users(chain: Chain) -> bool:
+    """Say whether a dataset of the user's is read as it is, or as ``fit`` weights its classes."""
+    if not chain.ends:
+        return False
+    added = chain.calls[chain.calls.index(chain.ends[-1]) + 1 :]
+    return all(call.method in _ADDED_BY_FIT and call.place == chain.use.place for call in added)

@@ -177,13 +177,36 @@ def test_one_iterator_serves_all_epochs_of_a_dataset_that_ends(
         assert before_after(recipe, found[0]) == ("", "fit(DATASET.repeat(), steps_per_epoch=len(DATASET))")
 
 
-def test_a_line_that_trains_on_several_datasets_keeps_their_iterators() -> None:
-    _, recipe = recipe_of(".range(8).batch(2)")
+@pytest.mark.parametrize(
+    ("other", "applies"),
+    [
+        ({"call": 1}, False),
+        ({"call": 1, "place": None}, True),
+        ({"call": 1, "role": "validation"}, True),  # whose iterators Keras makes as before
+        ({"call": 4, "role": "validation"}, False),  # of what is shuffled for the training, too
+    ],
+)
+def test_beside_the_data_of_one_iterator_a_line_reads_validation_data_alone(
+    other: dict[str, Any], applies: bool
+) -> None:
+    _, recipe = recipe_of(".range(8).shuffle(8).batch(2)")
+    held_out = DatasetCall(4, "take", {"count": 2}, (2,))
     use = replace(recipe.uses[0], iterators=2, length=4)
-    other = replace(use, call=1)
-    for uses, applies in (((use,), True), ((use, other), False), ((use, replace(other, place=None)), True)):
-        found = find_changes(replace(recipe, uses=uses), use)
-        assert ("one-iterator" in {change.rewrite for change in found}) == applies
+    recipe = replace(recipe, calls=(*recipe.calls, held_out), uses=(use, replace(use, **other)))
+    assert ("one-iterator" in {change.rewrite for change in find_changes(recipe, use)}) == applies
+
+
+def test_one_iterator_serves_what_fit_weights_but_nothing_that_the_user_does_not_hold() -> None:
+    text, recipe = recipe_of(".range(8).batch(2)", fit="fit(ds, epochs=2, class_weight={0: 1.0, 1: 2.0})")
+    use, added = recipe.uses[0], DatasetCall(3, "map", inputs=(2,), place=recipe.uses[0].place, is_direct=False)
+    use = replace(use, call=3, iterators=2, length=4)
+    weighted = replace(recipe, calls=(*recipe.calls, added), uses=(use,))
+    (change,) = (change for change in find_changes(weighted, use) if change.rewrite == "one-iterator")
+    after = edit_sources(weighted, [change], {PATH: text}).texts[PATH]
+    assert "fit(ds.repeat(), epochs=2, class_weight={0: 1.0, 1: 2.0}, steps_per_epoch=len(ds))" in after
+    for other in (replace(added, method="batch"), replace(added, inputs=())):
+        unheld = replace(weighted, calls=(*recipe.calls, other))
+        assert "one-iterator" not in {change.rewrite for change in find_changes(unheld, use)}
 
 
 def test_without_one_iterator_for_all_epochs_the_autotuner_that_their_ends_wait_for_can_be_turned_off() -> None:

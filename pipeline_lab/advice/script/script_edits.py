@@ -117,10 +117,24 @@ def _places(stages: Stages, call: int) -> list[int]:
     return [index for index in mine if (parent := stages[index].parent) is None or call not in stages[parent].calls]
 
 
+def _is_left_out(run: ScriptRun, stages: Stages, call: int) -> bool:
+    """Say whether tf.data leaves out a map, as it does one that hands on what it is given: what is before and after it ran."""
+    made, trained = run.recipe.call(call), run.recipe.trained
+    if made.method != "map" or trained is None or not made.inputs or _places(stages, call):
+        return False
+    after = [each.number for each in run.recipe.upstream(trained.call) if call in each.inputs]
+    return bool(_places(stages, made.inputs[0])) and any(_places(stages, each) for each in after)
+
+
+def _places_after(run: ScriptRun, stages: Stages, call: int) -> list[int]:
+    """Return the outermost stages that hand on the elements of a call."""
+    return _places(stages, run.recipe.call(call).inputs[0] if _is_left_out(run, stages, call) else call)
+
+
 def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> Stages | Unavailable:
     places = _places(stages, call)
     if not places:
-        return _not_run(run, call)
+        return stages if _is_left_out(run, stages, call) else _not_run(run, call)
     is_map = "interleave" not in run.recipe.call(call).method and "Reads" not in run.recipe.call(call).method
     asked = run.pool_threads if value == AUTOTUNE else value
     if not isinstance(asked, int):
@@ -137,7 +151,7 @@ def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> St
 def _in_any_order(run: ScriptRun, stages: Stages, call: int, keeps_order: bool) -> Stages | Unavailable:
     places = _places(stages, call)
     if not places:
-        return _not_run(run, call)
+        return stages if _is_left_out(run, stages, call) else _not_run(run, call)
     changed = list(stages)
     for place in places:
         changed[place] = replace(stages[place], keeps_order=keeps_order)
@@ -146,7 +160,7 @@ def _in_any_order(run: ScriptRun, stages: Stages, call: int, keeps_order: bool) 
 
 def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Stages | Unavailable:
     """Put a stage between those of a call and what takes their elements; the last one is found above the outermost stage."""
-    places = _places(stages, after)
+    places = _places_after(run, stages, after)
     if not places:
         trained = run.recipe.trained
         if trained is None or trained.call != after:
@@ -164,7 +178,7 @@ def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Sta
 
 def _cache(run: ScriptRun, stages: Stages, after: int, *, in_files: bool = False) -> Stages | Unavailable:
     """Skip all that is upstream of a full cache; what it holds is handed on."""
-    places = _places(stages, after)
+    places = _places_after(run, stages, after)
     if not places:
         return _not_run(run, after)
     changed = _with_idle_upstream(stages, places)
@@ -211,7 +225,7 @@ def _move(run: ScriptRun, stages: Stages, call: int, before: int, assumed: Assum
         return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
     places = _places(stages, before)
     if not places:
-        return _not_run(run, before)
+        return stages if _is_left_out(run, stages, before) else _not_run(run, before)
     changed = list(stages)
     for place in places:
         stage = stages[place]

@@ -209,9 +209,10 @@ def _with_steps_at_once(run: ScriptRun, count: int) -> ScriptPrediction | Unavai
 def _with_one_iterator(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:
     """Take off a predicted step the making of iterators and their ends, and some of what else lies between epochs.
 
-    Ends last longer or shorter by chance. The first batches of epochs may be made ahead then, or have to be waited for as before.
+    The one end that is left may by chance take as long as all of them did, up to a minute. The first batches of epochs may be made ahead
+    then, or have to be waited for as before.
     """
-    least_ns = run.making_ns + LEAST_ENDS * run.ends_ns
+    least_ns = run.making_ns
     likely_ns = run.making_ns + run.ends_ns + ITS_BREAKS * run.breaks_ns
     most_ns = run.making_ns + run.ends_ns + run.breaks_ns + run.starting_ns
     return _shortened(run, found, least_ns, likely_ns, most_ns)
