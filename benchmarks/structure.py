@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -135,7 +135,7 @@ def _repeated(names: Iterator[str]) -> list[str]:
     return [f"{name} ×{count}" for name, count in counted.most_common() if count > 1]
 
 
-def _classes(paths: object) -> Iterator[str]:
+def _classes(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

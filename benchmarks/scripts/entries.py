@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def _entry(table: dict) -> Entry:
     )
 
 
-def _pairs(rows: object) -> tuple[tuple[str, str], ...]:
+def _pairs(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, str], ...]:
     return tuple((old, new) for old, new in rows)
 
 
