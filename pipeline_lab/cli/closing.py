@@ -6,6 +6,7 @@ as a separate process, so that nothing is loaded into the script's.
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,17 +32,16 @@ def close(folder: RunFolder) -> None:
     else:
         say("[bold]{}[/]", verdict.sentence)
         if verdict.suggestions:
-            first = verdict.suggestions[0]
-            say("Try first: {}", first.change)
-            if following := _following(first, folder):
+            say("Try first: {}", verdict.suggestions[0].change)
+            if following := _following(verdict.suggestions, folder):
                 say("Next: [bold]{}[/]", following)
 
 
-def _following(first: "Suggestion", folder: RunFolder) -> str:
-    """Return the command that carries out a suggestion, or that changes the lines of a watched script; empty if there is none."""
-    watched = str(read_record(folder).environment.get("command", ""))
-    if first.command or not (first.after and watched):
-        return first.command
+def _following(suggestions: "Sequence[Suggestion]", folder: RunFolder) -> str:
+    """Return the command that carries out the first suggestion, or that changes lines of a watched script; empty if there is none."""
+    watched, command = str(read_record(folder).environment.get("command", "")), suggestions[0].command
+    if command or not (watched and any(each.after for each in suggestions)):
+        return command
     from pipeline_lab.tuning.script.script_result import write_fix_command
 
     return write_fix_command(watched, folder.path)

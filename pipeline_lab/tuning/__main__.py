@@ -60,7 +60,7 @@ def _bring_to_its_end(folder: RunFolder, signs: StopSigns) -> Ending:
         _conduct(folder, signs)
     except SearchStoppedError:
         return Ending(
-            RunState.CANCELLED, "Canceled; the best that was found so far is kept, and the search can be resumed."
+            RunState.CANCELLED, "It was stopped; the best that was found so far is kept, and the search can be resumed."
         )
     except PipelineLabError as error:
         return Ending(RunState.FAILED, str(error), 1)

@@ -55,6 +55,8 @@ def test_what_was_found_is_shown_and_written_with_a_backup(lab: Lab, script: Pat
     assert script.read_text() == TEXT, "nothing is written unasked"
     applied = call("fix", "--from", search, "--apply", "--store", lab.store.root)
     assert applied.exit_code == 0
+    there = f"cd {script.parent} && pipeline-lab watch --store {lab.store.root} train.py"
+    assert there in " ".join(applied.output.split()), "its path is one from where the search began"
     assert ".prefetch(tf.data.AUTOTUNE)" in script.read_text()
     assert script.with_name("train.py.orig").read_text() == TEXT
 
@@ -85,3 +87,10 @@ def test_what_recorded_no_script_is_refused_before_a_search_begins(lab: Lab, scr
         assert refused.exit_code != 0
         assert told in " ".join(refused.output.split())
     assert len(list(lab.store.runs())) == before
+
+
+def test_a_search_that_was_stopped_is_told_with_the_command_that_goes_on(lab: Lab, script: Path) -> None:
+    folder = lab.store.folder(found_before(lab, script, is_sure=True))
+    set_state(folder, RunState.CANCELLED, "It was stopped.")
+    told = " ".join(call("fix", "--from", folder.id, "--store", lab.store.root).output.split())
+    assert f"Search {folder.id}: canceled. It was stopped. Continue with: pipeline-lab tune --store" in told

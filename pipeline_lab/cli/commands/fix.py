@@ -8,7 +8,7 @@ import typer
 
 from pipeline_lab.cli.arguments import ModuleOption, StartedScript, StoreOption
 from pipeline_lab.cli.output import print_json, say
-from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
     from pipeline_lab.tuning.script.script_result import ScriptTuning
@@ -52,7 +52,7 @@ def fix(
     The script runs several times: to record it, to verify each change, and to race the changes. These trainings write what they always
     write, such as checkpoints; the script's source changes only with --apply.
     """
-    from pipeline_lab.cli.commands.tune import parse_time_s, search_script
+    from pipeline_lab.cli.commands.tune import check_end, parse_time_s, search_script
     from pipeline_lab.runs.record import RunKind
     from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.runs.store import find_path, find_store, open_store
@@ -73,7 +73,7 @@ def fix(
             "races": race,
         }
         found = search_script(script, open_store(store), wanted, is_module=module)
-    _check_end(found)
+    check_end(found)
     if as_json:
         print_json(found.to_json())
     else:
@@ -82,13 +82,6 @@ def fix(
         _write(found, is_asked=not race)
     if not as_json:
         say("Next: [bold]{}[/]", _next(found, applied=apply))
-
-
-def _check_end(found: "ScriptTuning") -> None:
-    from pipeline_lab.runs.record import RunState
-
-    if found.state is not RunState.DONE:
-        raise RunFailedError(f"The search {found.id} {found.state.label}: {found.record.status.reason}")
 
 
 def _print(found: "ScriptTuning", said: str) -> None:
@@ -119,7 +112,11 @@ def _next(found: "ScriptTuning", *, applied: bool) -> str:
     fix = found.fix
     if fix is None or not fix.changes or not fix.is_sure:
         return f"pipeline-lab {'analyze' if fix else 'report'} {shlex.quote(fix.run if fix else found.id)}"
-    return f"pipeline-lab watch {store_option(found.path)}{found.options.command}" if applied else found.fix_command
+    if not applied:
+        return found.fix_command
+    folder = Path(found.options.folder)
+    there = "" if folder == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
+    return f"{there}pipeline-lab watch {store_option(found.path)}{found.options.command}"
 
 
 def _write(found: "ScriptTuning", *, is_asked: bool) -> None:

@@ -237,16 +237,27 @@ def parse_time_s(text: str) -> float:
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def _tell_end(found: "RecordedSearch") -> None:
+def check_end(found: "RecordedSearch") -> None:
+    """Go on only with a search that came to its end.
+
+    Raises:
+        RunFailedError: It did not; says why, and how it goes on.
+    """
     from pipeline_lab.runs.record import RunState
-    from pipeline_lab.tuning.script.script_result import ScriptTuning
-    from pipeline_lab.tuning.space import START
+    from pipeline_lab.runs.store import store_option
 
     if found.state is not RunState.DONE:
         raise RunFailedError(
-            f"The search {found.id} {found.state.label}: {found.record.status.reason} "
-            f"Continue with: pipeline-lab tune --resume {found.id}"
+            f"Search {found.id}: {found.state.label}. {found.record.status.reason} "
+            f"Continue with: pipeline-lab tune {store_option(found.path)}--resume {found.id}"
         )
+
+
+def _tell_end(found: "RecordedSearch") -> None:
+    from pipeline_lab.tuning.script.script_result import ScriptTuning
+    from pipeline_lab.tuning.space import START
+
+    check_end(found)
     if isinstance(found, ScriptTuning):
         if found.fix is not None and found.fix.is_sure:
             say("Done. Write the change into the files: [bold]{}[/]", found.fix_command)

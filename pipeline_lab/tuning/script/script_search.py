@@ -214,8 +214,8 @@ class ScriptSearch:
         said = "" if best is None else f"; the model expects {_less_time(100 * (1 - best))}"
         sentence = (
             f"Of {len(found.changes) + len(found.left)} changes that apply {len(found.changes)} "
-            f"{'is' if len(found.changes) == 1 else 'are'} proved; {len(arms)} "
-            f"{'combination races' if len(arms) == 1 else 'combinations race'} the script as it is{said}."
+            f"{'is' if len(found.changes) == 1 else 'are'} proved; "
+            f"{'the changed script races' if len(arms) == 1 else f'{len(arms)} changed scripts race'} the one as it is{said}."
         )
         picks = tuple(Pick(arm.name, {"changes": [each.words for each in arm.changes]}) for arm in arms)
         contest.history.add(Proposed(1, len(found.changes) + len(found.left), _refused(found), picks, sentence))
