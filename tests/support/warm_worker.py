@@ -86,4 +86,6 @@ def serve(find: Callable[[str], Callable[..., Any]]) -> None:
             answer = {"error": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+        gc.collect()  # an iterator of tf.data that dies later may wait for its autotuner then, up to a minute
+        gc.freeze()
     os._exit(0)

@@ -82,7 +82,7 @@ def test_a_serial_map_is_told_what_to_type_and_what_it_brings():
     assert first.predicted_gain_percent == 70.0
     assert first.prediction == "predicted: step 70 % shorter, 69 to 71 %"
     assert first.risk == "low risk"
-    assert first.held_back == "Then training step limits the step, 6 ms."
+    assert first.held_back == "A step then takes 6 ms, limited by: training step."
 
 
 def test_the_fix_stays_where_other_programs_take_its_gain():

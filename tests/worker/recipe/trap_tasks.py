@@ -1,7 +1,6 @@
 """What the process with TensorFlow reads of a script."""
 
 import contextlib
-import gc
 import random
 import sys
 import tempfile
@@ -109,6 +108,5 @@ def as_in_a_process_of_its_own() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.unfreeze()
         tf.random.set_seed(None)
         wrapping.ledger, sys.modules["__main__"], sys.argv[:], sys.path[:] = kept
