@@ -23,6 +23,7 @@ from pipeline_lab.analysis.causes import (
     PYTHON_CHANGES,
     WITHOUT_FUNCTION,
     WITHOUT_PREDICT,
+    WITHOUT_SWITCH,
     GapCause,
     InputCause,
     Recommendation,
@@ -454,7 +455,8 @@ def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggest
     recipe = recipe_of(folder)
     if isinstance(recipe, Unavailable):
         return in_words
-    case = ScriptCase(measure_script(diagnosis, recipe), recipe, diagnosis.verdict)
+    is_eager = _eager(diagnosis) is not None
+    case = ScriptCase(measure_script(diagnosis, recipe), recipe, diagnosis.verdict, is_eager)
     return suggest_for_script(case, in_words)
 
 
@@ -503,9 +505,11 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
 def _into_function(job: JobSteps | Unavailable) -> str:
     """Say what to put into a function, by its name and line where these are known."""
     steps = () if isinstance(job, Unavailable) else job.eager_steps
-    places = [f"{Path(step.file).name}:{step.line}" for step in steps]
+    places = [f"{Path(step.file).name}{f':{step.line}' * bool(step.line)}" for step in steps]
     if not steps:
         return WITHOUT_FUNCTION.change
+    if switch := steps[0].switch:
+        return WITHOUT_SWITCH.format(switch=switch, place=places[0])
     if not all(step.function for step in steps):
         return INTO_FUNCTION.format(place=" and ".join(places))
     functions = [f"{step.function} ({place})" for step, place in zip(steps, places, strict=True)]

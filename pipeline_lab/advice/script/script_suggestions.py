@@ -101,11 +101,13 @@ class ScriptCase:
         run: What it measured, explained; why not, where the model cannot account for it.
         recipe: Of the script.
         verdict: What holds it back.
+        is_eager: Its steps run op by op, so that no call of a function could hold several.
     """
 
     run: ScriptRun | Unavailable
     recipe: Recipe
     verdict: Verdict
+    is_eager: bool = False
 
     @property
     def cause(self) -> InputCause | None:
@@ -183,6 +185,8 @@ def _that_fit(case: ScriptCase) -> Iterator[Change]:
     for change in find_unrivaled(case.recipe):
         if change.rewrite == "cache-python" and _draws(case):
             continue  # every epoch would see the draws of the first one, which nobody wants unasked
+        if change.rewrite == "steps-per-execution" and case.is_eager:
+            continue
         if not _is_too_large(case, change):
             yield change
         elif change.rewrite == "cache":
@@ -370,7 +374,7 @@ def hold_back(run: ScriptRun, found: ScriptPrediction) -> str:
     limit = found.terms[0]
     if is_small:
         return f"Little gain: {limit.name} takes {format_duration(limit.time_ns)} of the step all the same."
-    return f"Then {limit.name} limits the step, {format_duration(limit.time_ns)}."
+    return f"A step then takes {format_duration(found.step_ns)}, limited by: {limit.name}."
 
 
 def _with_threads(words: Suggestion, taken: Suggestion) -> Suggestion:

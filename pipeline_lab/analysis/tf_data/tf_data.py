@@ -48,6 +48,18 @@ class StageOrigin(StrEnum):
     PARALLELISED = "parallelised"
     """Written as a serial stage, which TensorFlow made parallel."""
 
+    @property
+    def words(self) -> str:
+        return _ORIGIN_WORDS[self]
+
+
+_ORIGIN_WORDS = {
+    StageOrigin.WRITTEN: "runs as written",
+    StageOrigin.FUSED: "several written stages, made one by TensorFlow",
+    StageOrigin.INJECTED: "put in by TensorFlow",
+    StageOrigin.PARALLELISED: "written as serial, made parallel by TensorFlow",
+}
+
 
 @dataclass(frozen=True)
 class Tally:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pipeline_lab.analysis.causes import InputCause
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.tf_data.tf_data import StageOrigin
 from pipeline_lab.analysis.tf_data.written_words import name_python
 from pipeline_lab.analysis.verdict.input_facts import (
     LEAST_CORES,
@@ -307,7 +308,8 @@ def _of_processor(cores: Processor | None) -> Iterator[Evidence]:
 def _of_script(blamed: Blamed) -> Iterator[Evidence]:
     """Yield the iterator behind a line of a script, and how much of the wait is Python."""
     if blamed.words != blamed.name:
-        yield Evidence("runs as", blamed.name)
+        origin = StageOrigin.WRITTEN if blamed.seen is None else blamed.seen.origin
+        yield Evidence("runs as", blamed.name + (f" ({origin.words})" if origin is not StageOrigin.WRITTEN else ""))
     if blamed.python_exposed_share and (functions := name_python(blamed.calls)):
         share = format_percent(100 * blamed.python_exposed_share)
         yield Evidence(f"Python in {functions}", f"{share} of the exposed wait")

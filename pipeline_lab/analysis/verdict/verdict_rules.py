@@ -266,7 +266,7 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
     share_percent = losses.by_class.get(kind, 0.0)
     blame = _blame(kind, share_percent, results)
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results, losses)
-    confidence, doubts = _confidence(kind, losses, results, blame)
+    confidence, doubts = _confidence(kind, losses, results, blame, of_later=first_epoch is not None)
     lost_percent = losses.by_class.get(kind)
     instead = ""
     if kind is VerdictClass.IDLE_OTHER and cause:
@@ -440,7 +440,7 @@ def _may_contend(results: Results) -> bool:
 
 
 def _confidence(
-    kind: VerdictClass, losses: Losses, results: Results, blame: Blame
+    kind: VerdictClass, losses: Losses, results: Results, blame: Blame, *, of_later: bool
 ) -> tuple[Confidence, tuple[str, ...]]:
     """Start high, and lower it for every weakness; the serious ones make it low at once. Return the weaknesses, too."""
     steps, job = results.steps, results.job_steps
@@ -453,7 +453,7 @@ def _confidence(
     doubts = {
         "only the first step": is_only_first,
         few if isinstance(steps, Unavailable) else few.replace("step", "recorded step"): count < FEW_STEPS,
-        "no recorded steps": isinstance(steps, Unavailable),
+        f"no recorded steps{' of the later epochs' * of_later}": isinstance(steps, Unavailable),
         "damaged trace": results.source.salvaged is not None,
         "device not recorded": results.source.unseen_device,
         "slow stage not clear": not blame.is_clear,

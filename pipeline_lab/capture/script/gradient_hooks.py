@@ -14,7 +14,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.eager_steps import EagerSteps
+from pipeline_lab.capture.script.eager_steps import OF_KERAS, OF_TENSORFLOW, EagerSteps
 from pipeline_lab.capture.script.job_threads import (
     Key,
     anywhere,
@@ -55,10 +55,23 @@ def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
         if listeners and here.role is None and context.executing_eagerly():
             with contextlib.suppress(Exception):  # must not affect the job
                 eager_steps.note(sys._getframe())
+                note_switch(is_set=False)
                 _note_eager_step()
         return original(self, *arguments, **options)
 
     return gradient
+
+
+def note_switch(*, is_set: bool) -> None:
+    """Note where a switch lets steps run op by op that are in a function.
+
+    Args:
+        is_set: Keras says so of its model.
+    """
+    if tf.config.functions_run_eagerly():
+        eager_steps.note_switch(OF_TENSORFLOW, sys._getframe())
+    elif is_set:
+        eager_steps.note_switch(OF_KERAS, sys._getframe())
 
 
 def note_gradients() -> None:

@@ -289,12 +289,6 @@ def _percent(share: float) -> str:
 
 
 NO_TRACE = "No profile window holds this stage, so its calls and the operations inside it are not measured."
-_ORIGINS = {
-    StageOrigin.WRITTEN: "runs as written",
-    StageOrigin.FUSED: "several written stages, made one by TensorFlow",
-    StageOrigin.INJECTED: "put in by TensorFlow",
-    StageOrigin.PARALLELISED: "written as serial, made parallel by TensorFlow",
-}
 _Facts = list[tuple[str, str]]
 
 
@@ -323,7 +317,7 @@ def _identity(stage: PipelineStage) -> _Facts:
     if stage.written:
         facts.append(("Written as", say_calls(stage.written)))
     if stage.origin is not None:
-        facts.append(("How it came to be", _ORIGINS[stage.origin]))
+        facts.append(("How it came to be", stage.origin.words))
     return facts
 
 

@@ -179,6 +179,8 @@ def test_what_gains_little_stands_behind_the_limit():
     first, *others = suggested(None, run, kind=VerdictClass.DEVICE_BOUND)
     assert first.change.startswith("Compile the step with XLA")
     assert [each.after for each in others] == ["steps_per_execution=8"]
+    verdict = waiting(None, (), kind=VerdictClass.DEVICE_BOUND)
+    assert suggest_for_script(ScriptCase(explain_script(run), run.recipe, verdict, is_eager=True), ()) == ()
 
 
 def test_a_change_whose_gain_is_known_stands_before_one_whose_gain_is_not():

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import linecache
 import tempfile
 import threading
 import time
@@ -266,6 +267,28 @@ def train_in_function() -> list[str]:
     finally:
         step_hooks.leave(notes.append)
     return [each.function for each in eager_steps.found]
+
+
+def train_with_switches() -> list[list[list[str]]]:
+    """Return the switches that are noted, and their lines, of steps that Keras', TensorFlow's or none lets run op by op."""
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    keras_hooks.hook_keras()
+    model.compile(loss="mse", run_eagerly=True)
+    found = [_fit_noting(model)]
+    model.compile(loss="mse")
+    try:
+        tf.config.run_functions_eagerly(True)
+        found.append(_fit_noting(model))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    return [*found, _fit_noting(model)]
+
+
+def _fit_noting(model: Any) -> list[list[str]]:
+    eager_steps, inputs = EagerSteps(), np.ones([2, 2], np.float32)
+    with unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
+        model.fit(inputs, inputs[:, :1], verbose=0)
+    return [[each.switch, linecache.getline(each.file, each.line).strip()] for each in eager_steps.found]
 
 
 def predict_in_loop() -> list[str]:

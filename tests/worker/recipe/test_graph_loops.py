@@ -122,5 +122,13 @@ def test_a_step_in_a_function_is_none_that_runs_op_by_op(ask_tensorflow: Callabl
     assert ask_tensorflow("tests.worker.recipe.loop_tasks:train_in_function") == []
 
 
+def test_a_switch_that_lets_steps_run_op_by_op_is_noted_with_its_line(ask_tensorflow: Callable[..., Any]) -> None:
+    assert ask_tensorflow("tests.worker.recipe.loop_tasks:train_with_switches") == [
+        [["run_eagerly=True", 'model.compile(loss="mse", run_eagerly=True)']],
+        [["tf.config.run_functions_eagerly(True)"] * 2],
+        [],
+    ]
+
+
 def test_numbers_that_a_function_takes_as_tensors_are_not_kept(ask_tensorflow: Callable[..., Any]) -> None:
     assert ask_tensorflow("tests.worker.recipe.loop_tasks:count_keys_of_numbers") == [3, 1]
