@@ -259,7 +259,9 @@ def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
 
 
 def are_compatible(changes: Iterable[Change]) -> bool:
-    """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, and one change that keeps elements is enough."""
+    """Say whether changes can be made together: nothing is set twice, a call that moves or goes is moved once, and one change that
+    keeps elements is enough, as is one that is about the ends of iterators.
+    """
     given = tuple(changes)
     edits = [edit for change in given for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
@@ -269,7 +271,14 @@ def are_compatible(changes: Iterable[Change]) -> bool:
     torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
     is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
     keeping = sum(any(map(_keeps, change.edits)) for change in given)
-    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn and keeping < 2
+    ending = sum(change.joins_epochs or change.stops_tuning for change in given)
+    return (
+        len(set(set_once)) == len(set_once)
+        and len(set(moved)) == len(moved)
+        and not is_torn
+        and keeping < 2
+        and ending < 2
+    )
 
 
 def _keeps(edit: Edit) -> bool:

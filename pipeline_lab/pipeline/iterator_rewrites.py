@@ -21,8 +21,8 @@ def find_one_iterator(chain: Chain) -> Iterator[RewritePlace]:
 
 
 def find_autotuner_off(chain: Chain) -> Iterator[RewritePlace]:
-    """Do without the thread that the end of an iterator may have to wait for."""
-    for last in chain.ends[-1:]:
+    """Do without the thread that the end of an iterator may have to wait for, where there are several."""
+    for last in chain.ends[-1:] if chain.use.iterators > 1 else ():
         yield RewritePlace(
             last,
             (Insert(last.number, "with_options", {AUTOTUNER: False}),),

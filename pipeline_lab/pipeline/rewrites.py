@@ -476,13 +476,6 @@ REWRITES: dict[str, Rewrite] = {rewrite.key: rewrite for rewrite in _DECLARED}
 """Every rewrite by its key, the ones that change nothing first."""
 
 
-def find_unrivaled(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:
-    """Return the changes of :func:`find_changes`, without the one that is about ends of iterators where there is or can be only one."""
-    found, read = find_changes(recipe, use), use or recipe.trained
-    is_one = read is None or read.iterators < 2 or any(change.joins_epochs for change in found)
-    return tuple(change for change in found if not (is_one and change.stops_tuning))
-
-
 def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:
     """Return every change that applies to a dataset that was read, one for each expression; none where nothing was read.
 

@@ -121,6 +121,9 @@ def _diff(path: str, before: str, after: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
+TOGETHER = "It cannot be made together with a change above."
+
+
 def edit_sources(
     recipe: Recipe, changes: Iterable[Change], texts: Mapping[str, str], use: DatasetUse | None = None
 ) -> Edited:
@@ -139,7 +142,7 @@ def edit_sources(
     for change in changes:
         try:
             if not are_compatible([*written, change]):
-                raise RefusedError("It cannot be made together with a change above.")
+                raise RefusedError(TOGETHER)
             after = _Writer(recipe, texts, use).write([*written, change])
             written.append(change)
         except RefusedError as error:

@@ -7,13 +7,12 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES, before_after
-from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
+from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
 from pipeline_lab.pipeline.rewrites import (
     REWRITES,
     find_changes,
     find_earlier_caches,
-    find_unrivaled,
     refuse_one_iterator,
 )
 from pipeline_lab.pipeline.source_edits import edit_sources
@@ -212,10 +211,12 @@ def test_one_iterator_serves_what_fit_weights_but_nothing_that_the_user_does_not
 def test_without_one_iterator_for_all_epochs_the_autotuner_that_their_ends_wait_for_can_be_turned_off() -> None:
     text, recipe = recipe_of(".range(8).map(f)", map={"stateful": ("RandomUniform (seeded)",)}, fit="fit(ds, epochs=2)")
     several = replace(recipe, uses=(replace(recipe.uses[0], iterators=2, length=8),))
-    (change,) = (change for change in find_unrivaled(several) if change.rewrite == "autotuner-off")
-    assert "autotuner-off" not in {each.rewrite for each in find_unrivaled(recipe)}, "there is one only"
+    (change,) = (change for change in find_changes(several) if change.rewrite == "autotuner-off")
+    assert "autotuner-off" not in {each.rewrite for each in find_changes(recipe)}, "there is one only"
     unseeded = replace(recipe_of(".range(8).map(f)")[1], uses=several.uses)
-    assert "autotuner-off" not in {each.rewrite for each in find_unrivaled(unseeded)}, "one iterator has no ends"
+    rivals = [each for each in find_changes(unseeded) if each.rewrite in ("one-iterator", "autotuner-off")]
+    assert len(rivals) == 2
+    assert not are_compatible(rivals), "one iterator has no ends"
     options = "data_options = tf.data.Options()\ndata_options.autotune.enabled = False\n"
     after = edit_sources(several, [change], {PATH: text}).texts[PATH]
     assert after == text.replace("ds =", f"{options}ds =").replace(".map(f)", ".map(f).with_options(data_options)")

@@ -28,18 +28,28 @@ from pipeline_lab.pipeline.changes import (
     SetTraining,
 )
 from pipeline_lab.pipeline.recipe import DatasetCall
+from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome, Sample, StageSize
+from pipeline_lab.pipeline.source_edits import edit_sources
 from pipeline_lab.runs.run_events import PredictEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.tuning.script import fixing, proof, worth_trying
 from pipeline_lab.tuning.script.fix import Fix, describe_gain
-from pipeline_lab.tuning.script.fixing import Wishes, apply, choose, current_texts, find_fix, may_be_held_up
+from pipeline_lab.tuning.script.fixing import (
+    Wishes,
+    apply,
+    choose,
+    current_texts,
+    find_fix,
+    may_be_held_up,
+    that_can_be_written,
+)
 from pipeline_lab.tuning.script.proving import LeftAlone, is_good, places_of, watched_places
 from pipeline_lab.tuning.script.sample_process import Script
 from pipeline_lab.tuning.script.worth_trying import choose_rivals, needless, promises, too_large, worth_proving
 from tests.support import results
 from tests.support.scripts import DECODE, recipe, script, stages
-from tests.support.written_recipe import written_recipe
+from tests.support.written_recipe import PATH, recipe_of, written_recipe
 
 TEXT = "ds = tf.data.Dataset.range(8).map(f).batch(2).shuffle(4)\nmodel.compile()\nmodel.fit(ds)\n"
 RECIPE = written_recipe(TEXT)
@@ -233,6 +243,16 @@ def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None
         "Predicted for all changes together: 45.6 % less time per step."
     )
     assert describe_gain(replace(fix, changes=(CACHE,))) == "The changed script is faster."
+
+
+@pytest.mark.parametrize(("more", "is_written"), [("", True), (", steps_per_epoch=2", False)])
+def test_what_cannot_be_written_is_no_rival(more: str, is_written: bool) -> None:
+    text, recipe = recipe_of(".range(8).shuffle(8)", fit=f"fit(ds, epochs=2{more})")
+    recipe = replace(recipe, uses=(replace(recipe.uses[0], iterators=2, length=8),))
+    rivals = [each for each in find_changes(recipe) if each.rewrite in ("one-iterator", "autotuner-off")]
+    found, left = that_can_be_written(rivals, edit_sources(recipe, rivals, {PATH: text}))
+    assert [each.rewrite for each in found] == (["one-iterator", "autotuner-off"] if is_written else ["autotuner-off"])
+    assert [each.change.rewrite for each in left] == ([] if is_written else ["one-iterator"])
 
 
 def test_of_changes_that_exclude_each_other_the_better_one_is_tried() -> None:

@@ -22,7 +22,7 @@ from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.random_draws import draws_at_random
 from pipeline_lab.pipeline.recipe import Recipe
-from pipeline_lab.pipeline.rewrites import find_earlier_caches, find_unrivaled
+from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
 
 MOST = 6
@@ -182,10 +182,12 @@ def _rank(suggestion: Suggestion) -> float:
 
 def _that_fit(case: ScriptCase) -> Iterator[Change]:
     """Yield the changes that apply; a cache that does not fit into memory stands where it does, if there is such a place."""
-    for change in find_unrivaled(case.recipe):
+    found = find_changes(case.recipe)
+    is_joined = any(change.joins_epochs for change in found)
+    for change in found:
         if change.rewrite == "cache-python" and _draws(case):
             continue  # every epoch would see the draws of the first one, which nobody wants unasked
-        if change.rewrite == "steps-per-execution" and case.is_eager:
+        if (change.rewrite == "steps-per-execution" and case.is_eager) or (change.stops_tuning and is_joined):
             continue
         if not _is_too_large(case, change):
             yield change

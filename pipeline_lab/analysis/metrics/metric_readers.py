@@ -232,13 +232,11 @@ def allocator_words(found: Any) -> str | None:
 
 
 def profiler_words(cost: Any) -> str:
-    inside = "" if cost.profiled_steps is None else f", {count_words(cost.profiled_steps, 'step')}"
+    inside = "" if cost.profiled_steps is None else f", {count_words(cost.profiled_steps, 'timed step')}"
     told = f"{count_words(cost.windows.num_rows, 'window')}{inside}"
     if cost.profiled_step_ns is None or cost.plain_step_ns is None:
         return told
-    return (
-        f"{told}; step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
-    )
+    return f"{told}; median step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
 
 
 def count_words(number: int, noun: str) -> str:

@@ -25,9 +25,9 @@ from pipeline_lab.pipeline.changes import (
     are_compatible,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_unrivaled, refuse_one_iterator
+from pipeline_lab.pipeline.rewrites import find_changes, refuse_one_iterator
 from pipeline_lab.pipeline.samples import find_reading
-from pipeline_lab.pipeline.source_edits import edit_sources
+from pipeline_lab.pipeline.source_edits import TOGETHER, Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
@@ -195,8 +195,9 @@ def _find(
             return Fix((), None, None, tuple(left), note=f"Nothing is proposed: {_ONLY_LOOKED.format(place=use.place)}")
         beaten: list[tuple[Change, Change]] = []
         if not wishes.changes:
+            found, unwritable = that_can_be_written(found, edited)
             found, needless = worth_proving(found, before, recipe, use, run)
-            left += [LeftAlone(*each) for each in needless]
+            left += unwritable + [LeftAlone(*each) for each in needless]
             found, beaten = choose_rivals(found, run)
             edited = edit_sources(recipe, found, texts, use)
         left += [LeftAlone(each.change, each.reason) for each in edited.refused]
@@ -209,6 +210,12 @@ def _find(
         predicted=_predict(diagnosis, recipe, proved.changes),
         note=proved.note,
     )
+
+
+def that_can_be_written(found: Sequence[Change], edited: Edited) -> tuple[list[Change], list[LeftAlone]]:
+    """Return the changes that can be written, if perhaps not beside another one, and those that cannot, which rival nothing."""
+    left = [LeftAlone(each.change, each.reason) for each in edited.refused if each.reason != TOGETHER]
+    return [each for each in found if each not in [one.change for one in left]], left
 
 
 def worth_a_look(
@@ -299,7 +306,7 @@ def choose(recipe: Recipe, use: DatasetUse, wishes: Wishes) -> tuple[list[Change
         return asked, []
     found: list[Change] = []
     left: list[LeftAlone] = []
-    for change in find_unrivaled(recipe, use):
+    for change in find_changes(recipe, use):
         if change.rewrite in ON_REQUEST:
             left.append(LeftAlone(change, f"Only on request: --change {change.rewrite}."))
         elif change.effect is Effect.ORDER and not wishes.may_reorder:
