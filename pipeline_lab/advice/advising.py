@@ -505,11 +505,11 @@ def _eager(diagnosis: Diagnosis) -> Suggestion | None:
 def _into_function(job: JobSteps | Unavailable) -> str:
     """Say what to put into a function, by its name and line where these are known."""
     steps = () if isinstance(job, Unavailable) else job.eager_steps
-    places = [f"{Path(step.file).name}{f':{step.line}' * bool(step.line)}" for step in steps]
+    places = [f"{Path(step.file).name}:{step.line}" for step in steps]
     if not steps:
         return WITHOUT_FUNCTION.change
     if switch := steps[0].switch:
-        return WITHOUT_SWITCH.format(switch=switch, place=places[0])
+        return WITHOUT_SWITCH.format(switch=switch, place=f" ({places[0]})" if steps[0].file else "")
     if not all(step.function for step in steps):
         return INTO_FUNCTION.format(place=" and ".join(places))
     functions = [f"{step.function} ({place})" for step, place in zip(steps, places, strict=True)]

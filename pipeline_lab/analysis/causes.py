@@ -37,7 +37,7 @@ WITHOUT_FUNCTION = Recommendation(
 DECORATE = "Decorate {functions} with @tf.function, so that Python launches {them} as a whole."
 INTO_FUNCTION = "Put the step that takes its gradients at {place} into a function with @tf.function, so that Python launches it as a whole."
 """The same where the script's functions are known that take the gradients, or the line that does so in a loop."""
-WITHOUT_SWITCH = "Leave out {switch} ({place}), so that Python launches the step as a whole; it serves a debugger."
+WITHOUT_SWITCH = "Leave out {switch}{place}, so that Python launches the step as a whole; it serves a debugger."
 ONCE_TRACED = (
     "Python in it then runs only while it is traced: .numpy(), print and growing lists have to move out of it."
 )

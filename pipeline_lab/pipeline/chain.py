@@ -153,8 +153,11 @@ class Chain:
 
     @property
     def beside(self) -> tuple[DatasetUse, ...]:
-        """Readings of other datasets by the line that reads this one."""
-        return tuple(each for each in self.recipe.uses if each.place == self.use.place and each.call != self.use.call)
+        """Readings of other datasets by the line that reads this one, or of this one for something else."""
+        mine = self.use.call, self.use.role
+        return tuple(
+            each for each in self.recipe.uses if each.place == self.use.place and (each.call, each.role) != mine
+        )
 
     @property
     def elsewhere(self) -> tuple[DatasetUse, ...]:
@@ -164,10 +167,11 @@ class Chain:
         return tuple(each for each in uses if each != self.use and not (each in before and each.iterators == 1))
 
     def is_shared(self, others: Iterable[DatasetUse]) -> bool:
-        """Say whether other readings read, too, what this dataset shuffles, draws, makes by Python or keeps."""
-        mine = {call.number for call in self.recipe.upstream(self.use.call)}
-        shared = (call for use in others for call in self.recipe.upstream(use.call) if call.number in mine)
-        return any(map(remembers, shared))
+        """Say whether other readings read, too, what this dataset shuffles, draws or keeps, or run Python as it does, which may share a state."""
+        mine = {call.number: call for call in self.recipe.upstream(self.use.call)}
+        theirs = [call for use in others for call in self.recipe.upstream(use.call)]
+        both_run_python = all(any(call.python for call in calls) for calls in (mine.values(), theirs))
+        return both_run_python or any(remembers(call) for call in theirs if call.number in mine)
 
     def _is_finite(self, call: DatasetCall) -> bool:
         """Say whether the elements of a call end; those of Python do where they were read to their end."""

@@ -92,6 +92,7 @@ def _line_before(source: ParsedSource, node: cst.CSTNode, line: str) -> tuple[st
 
 def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iterator[tuple[str, Splice]]:
     """Let one iterator serve all epochs."""
+    _check_plain(fit)
     given = _given(fit)
     if given is None or not re.fullmatch(r"[\w.]+", source.code(given)):
         raise RefusedError("Assign the dataset to a variable before calling fit.")
@@ -153,8 +154,7 @@ def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
 
 def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
     """Refuse workers where a pass may end before the data do: without them the next one goes on there, with them it begins anew."""
-    if any(each.star for each in fit.args):
-        raise RefusedError("What fit is given is not clear, for it takes * or **.")
+    _check_plain(fit)
     given, steps = _given(fit), _argument(fit, "steps_per_epoch")
     ends_early = steps is not None and (given is None or source.code(steps) != f"len({source.code(given)})")
     for name, is_early in (("steps_per_epoch", ends_early), ("validation_steps", _argument(fit, "validation_steps"))):
@@ -162,6 +162,11 @@ def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
             raise RefusedError(
                 f"With {name}, Keras goes on in the data where the last pass ended; with workers it would begin anew."
             )
+
+
+def _check_plain(fit: cst.Call) -> None:
+    if any(each.star for each in fit.args):
+        raise RefusedError("What fit is given is not clear, for it takes * or **.")
 
 
 def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:

@@ -159,7 +159,7 @@ class EagerStepEvent(Event):
 
     Attributes:
         function: Its qualified name; empty where the gradients are taken in a loop over the batches that is in no such function.
-        file, line: Of its ``def``; else where the gradients are taken. Of the switch where there is one, 0 where that is not known.
+        file, line: Of its ``def``; else where the gradients are taken. Of the switch where there is one; empty and 0 where that is not known.
         switch: What keeps TensorFlow from running a function that there is, such as ``run_eagerly=True``; empty without one.
     """
 

@@ -194,14 +194,14 @@ def test_a_step_op_by_op_is_named_where_it_is_known(taken: list[tuple[str, int]]
     assert ".numpy()" in first.reasons
 
 
-@pytest.mark.parametrize(("line", "place"), [(7, "gan.py:7"), (0, "gan.py")])
-def test_a_switch_that_lets_steps_run_op_by_op_is_named_with_its_line(line: int, place: str) -> None:
+@pytest.mark.parametrize(("file", "line", "place"), [("/home/gan.py", 7, " (gan.py:7)"), ("", 0, "")])
+def test_a_switch_that_lets_steps_run_op_by_op_is_named_with_its_line(file: str, line: int, place: str) -> None:
     found = judged(python=60, dispatch=20, host_compute=20)
-    steps = (EagerStepEvent("", "/home/gan.py", line, "run_eagerly=True"),)
+    steps = (EagerStepEvent("", file, line, "run_eagerly=True"),)
     eager = EagerOps(steps=4, ops=800, ops_ns=24_000_000, function_calls=0)
     named = replace(found, eager_ops=eager, job_steps=replace(found.job_steps, eager_steps=steps))
     change = advise(named).verdict.suggestions[0].change
-    assert change.startswith(f"Leave out run_eagerly=True ({place}), so that")
+    assert change.startswith(f"Leave out run_eagerly=True{place}, so that")
 
 
 def test_ends_of_iterators_are_advised_against_whatever_else_holds_the_job_back():

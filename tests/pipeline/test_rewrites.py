@@ -183,15 +183,18 @@ def test_one_iterator_serves_all_epochs_of_a_dataset_that_ends(
         ({"call": 1, "place": None}, True),
         ({"call": 1, "role": "validation"}, True),  # whose iterators Keras makes as before
         ({"call": 4, "role": "validation"}, False),  # of what is shuffled for the training, too
+        ({"role": "validation"}, False),  # the same data
+        ({"call": 5, "role": "validation"}, False),  # whose Python may share a state with the training's
     ],
 )
 def test_beside_the_data_of_one_iterator_a_line_reads_validation_data_alone(
     other: dict[str, Any], applies: bool
 ) -> None:
-    _, recipe = recipe_of(".range(8).shuffle(8).batch(2)")
-    held_out = DatasetCall(4, "take", {"count": 2}, (2,))
+    python = (PythonPart("numpy_function", FUNCTION),)
+    _, recipe = recipe_of(".range(8).shuffle(8).batch(2)", batch={"python": python})
+    held_out = (DatasetCall(4, "take", {"count": 2}, (2,)), DatasetCall(5, "map", {}, (1,), python=python))
     use = replace(recipe.uses[0], iterators=2, length=4)
-    recipe = replace(recipe, calls=(*recipe.calls, held_out), uses=(use, replace(use, **other)))
+    recipe = replace(recipe, calls=(*recipe.calls, *held_out), uses=(use, replace(use, **other)))
     assert ("one-iterator" in {change.rewrite for change in find_changes(recipe, use)}) == applies
 
 

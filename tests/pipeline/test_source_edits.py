@@ -320,7 +320,7 @@ def test_fit_gets_the_dataset_repeated_where_it_has_a_name_and_no_number_of_step
     assert "fit(epochs=3, x=ds.repeat(), steps_per_epoch=len(ds))" in written(by_name, OneIterator())
     assert "Assign the dataset" in refused(by_name.replace("x=ds", "x=make(ds)"), OneIterator())
     assert "given already" in refused(by_name.replace("x=ds", "x=ds, steps_per_epoch=2"), OneIterator())
-    assert "*arguments" in refused(by_name.replace("x=ds", "x=ds, **more"), OneIterator())
+    assert "takes * or **" in refused(by_name.replace("x=ds", "x=ds, **more"), OneIterator())
     assert "Assign the dataset" in refused(by_name.replace("x=ds", "x=made[0].ds"), OneIterator())
 
 

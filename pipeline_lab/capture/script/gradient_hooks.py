@@ -28,7 +28,7 @@ from pipeline_lab.capture.script.job_threads import (
     under_way,
     words_of_call,
 )
-from pipeline_lab.capture.script.step_notes import Called, Pass, Took, count_examples
+from pipeline_lab.capture.script.step_notes import Called, Pass, Role, Took, count_examples
 from pipeline_lab.worker.recipe import wrapping
 from pipeline_lab.worker.recipe.notes import UseKey
 
@@ -52,26 +52,19 @@ def hook_gradients() -> None:
 def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
     def gradient(self: Any, *arguments: Any, **options: Any) -> Any:
         note_gradients()
-        if listeners and here.role is None and context.executing_eagerly():
+        if listeners and context.executing_eagerly():
             with contextlib.suppress(Exception):  # must not affect the job
-                eager_steps.note(sys._getframe())
-                note_switch(is_set=False)
-                _note_eager_step()
+                if tf.config.functions_run_eagerly():
+                    eager_steps.note_switch(OF_TENSORFLOW)
+                elif here.role is Role.FIT:
+                    eager_steps.note_switch(OF_KERAS)
+                else:
+                    eager_steps.note(sys._getframe())
+                if here.role is None:
+                    _note_eager_step()
         return original(self, *arguments, **options)
 
     return gradient
-
-
-def note_switch(*, is_set: bool) -> None:
-    """Note where a switch lets steps run op by op that are in a function.
-
-    Args:
-        is_set: Keras says so of its model.
-    """
-    if tf.config.functions_run_eagerly():
-        eager_steps.note_switch(OF_TENSORFLOW, sys._getframe())
-    elif is_set:
-        eager_steps.note_switch(OF_KERAS, sys._getframe())
 
 
 def note_gradients() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
-from pipeline_lab.capture.script.gradient_hooks import note_beside, note_gradients, note_switch
+from pipeline_lab.capture.script.gradient_hooks import note_beside, note_gradients
 from pipeline_lab.capture.script.job_threads import (
     MARK,
     here,
@@ -181,7 +181,6 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
             here.fit += 1
             if _kept is not None:
                 _kept.drop()
-            note_switch(is_set=getattr(self, "run_eagerly", False))
         try:
             with CurrentModuleFilter():
                 result = original(self, *arguments, **options)

@@ -247,10 +247,9 @@ def check_end(found: "RecordedSearch") -> None:
     from pipeline_lab.runs.store import store_option
 
     if found.state is not RunState.DONE:
-        raise RunFailedError(
-            f"Search {found.id}: {found.state.label}. {found.record.status.reason} "
-            f"Continue with: pipeline-lab tune {store_option(found.path)}--resume {found.id}"
-        )
+        told = f"Search {found.id}: {found.state.label}. {found.record.status.reason}"
+        resume = f" Continue with: pipeline-lab tune {store_option(found.path)}--resume {found.id}"
+        raise RunFailedError(told if found.state is RunState.FAILED else told + resume)
 
 
 def _tell_end(found: "RecordedSearch") -> None:

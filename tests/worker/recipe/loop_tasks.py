@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from pipeline_lab.capture.script import gradient_hooks, graph_loops, job_threads, keras_hooks, step_hooks
+from pipeline_lab.capture.script import eager_steps, gradient_hooks, graph_loops, job_threads, keras_hooks, step_hooks
 from pipeline_lab.capture.script.eager_steps import EagerSteps
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_notes import Called, GivenUp, Note, OfPass, Pass, Predicted, Took
@@ -221,9 +221,9 @@ def train_op_by_op() -> dict[str, Any]:
         "Trace",
         lambda name, step_num, _r: marked.append((name, step_num)) or contextlib.nullcontext(),
     )
-    eager_steps = EagerSteps()
+    taken = EagerSteps()
     try:
-        with mark, unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
+        with mark, unittest.mock.patch.object(gradient_hooks, "eager_steps", taken):
             for _ in tf.data.Dataset.range(2):
                 pass
             step()
@@ -243,7 +243,7 @@ def train_op_by_op() -> dict[str, Any]:
         "loops": len({note.of for note in own}),
         "before": sum(isinstance(note, Called) for note in list(notes)[:after]),
         "marked": marked,
-        "taken in": [(each.function, each.line - step.__code__.co_firstlineno) for each in eager_steps.found],
+        "taken in": [(each.function, each.line - step.__code__.co_firstlineno) for each in taken.found],
     }
 
 
@@ -259,14 +259,14 @@ def train_in_function() -> list[str]:
 
     notes: deque[Note] = deque()
     step_hooks.listen(notes.append)
-    eager_steps = EagerSteps()
+    taken = EagerSteps()
     try:
-        with unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
+        with unittest.mock.patch.object(gradient_hooks, "eager_steps", taken):
             for _ in tf.data.Dataset.range(3):
                 step()
     finally:
         step_hooks.leave(notes.append)
-    return [each.function for each in eager_steps.found]
+    return [each.function for each in taken.found]
 
 
 def train_with_switches() -> list[list[list[str]]]:
@@ -285,10 +285,16 @@ def train_with_switches() -> list[list[list[str]]]:
 
 
 def _fit_noting(model: Any) -> list[list[str]]:
-    eager_steps, inputs = EagerSteps(), np.ones([2, 2], np.float32)
-    with unittest.mock.patch.object(gradient_hooks, "eager_steps", eager_steps):
-        model.fit(inputs, inputs[:, :1], verbose=0)
-    return [[each.switch, linecache.getline(each.file, each.line).strip()] for each in eager_steps.found]
+    steps, inputs = EagerSteps(), np.ones([2, 2], np.float32)
+    notes: deque[Note] = deque()
+    step_hooks.listen(notes.append)
+    try:
+        with unittest.mock.patch.object(gradient_hooks, "eager_steps", steps):
+            model.fit(inputs, inputs[:, :1], verbose=0)
+    finally:
+        step_hooks.leave(notes.append)
+    with unittest.mock.patch.object(eager_steps, "users_files", return_value=[__file__]):
+        return [[each.switch, linecache.getline(each.file, each.line).strip()] for each in steps.found]
 
 
 def predict_in_loop() -> list[str]:
