@@ -55,7 +55,7 @@ def why_not_one_iterator(chain: Chain) -> str:
     reasons = {
         "The call that reads it reads another dataset as well.": any(use.role != VALIDATION for use in chain.beside),
         "A library makes its last stage.": not _ends_with_the_users(chain),
-        "What it shuffles, draws or keeps is read elsewhere, too.": chain.is_shared(
+        "What it shuffles, draws or keeps is read elsewhere, too, or Python runs in both.": chain.is_shared(
             chain.elsewhere if chain.use.role == LOOP else chain.beside
         ),
         "A seed is set, with which each iterator draws the same; one for all epochs would draw on.": is_seeded(kept),
