@@ -7,7 +7,6 @@ For data that were complete before anyone looked. A race that may stop early nee
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from pipeline_lab.statistics.signed_ranks import FloatArray
 
@@ -59,6 +58,8 @@ def paired_ratio(log_ratios: FloatArray, confidence: float = 0.95) -> PairedRati
     count = log_ratios.size
     if count < 2:
         raise ValueError(f"A paired ratio needs at least two pairs, got {count}.")
+    from scipy.special import stdtrit  # only intervals need it
+
     mean, error = float(log_ratios.mean()), float(log_ratios.std(ddof=1)) / count**0.5
     half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
     low, center, high = np.exp([mean - half, mean, mean + half])
@@ -96,5 +97,7 @@ def smallest_effect(half_width: float, pairs: int, confidence: float = 0.95, pow
         pairs: Pairs behind it, at least two.
         confidence, power: Of the interval, and of finding the effect, 0 to 1.
     """
+    from scipy.special import stdtrit
+
     found, excluded = (float(stdtrit(pairs - 1, level)) for level in (power, 0.5 + confidence / 2))
     return float(np.exp(half_width * (1 + found / excluded)))

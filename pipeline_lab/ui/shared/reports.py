@@ -17,11 +17,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError, TraceIncompleteError
-from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore, open_store
-from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint_file
 from pipeline_lab.ui.shared.text import escape
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from pipeline_lab.report.report_on import Report
     from pipeline_lab.tuning.opened_search import AnyTuning
 
-Key: TypeAlias = tuple[Path, bool, Fingerprint, str]
+Key: TypeAlias = tuple[Path, bool, tuple[int, int], str]
 """A run's folder, whether it is a sample, and what changes when its record or its measurements do."""
 
 MAX_RUNS = 20
@@ -98,6 +96,7 @@ def _report(keys: tuple[Key, ...]) -> "Report":
 
 def _key(store: RunStore, folder: RunFolder) -> Key:
     from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
+    from pipeline_lab.ui.shared.cache import fingerprint_file
 
     blocks = fingerprint_file(folder.blocks)
     steps = fingerprint_file(folder.history)
@@ -184,6 +183,8 @@ def show_exports(run_ids: list[str]) -> None:
     Args:
         run_ids: One run or race, or runs with the baseline first.
     """
+    from pipeline_lab.report.formats import FORMATS
+
     st.subheader("Export", anchor=False)
     with st.container(horizontal=True, key="export"):
         for each in FORMATS:
