@@ -80,7 +80,7 @@ def apply_edit(run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining, ass
         case InBatches(call, size):
             return _hand_over(run, stages, call, size, assumed)
         case Rename(call, _):
-            return stages if _places(stages, call) else _not_run(run, call)
+            return stages if _places(stages, call) else _without_stage(run, stages, call)
         case SetTraining(name, value):
             return _with_workers(stages, name, value)
         case Remove(call):
@@ -107,8 +107,9 @@ def _put_in(run: ScriptRun, stages: Stages, edit: Insert) -> Stages | Unavailabl
     return Unavailable(NOT_MEASURED.format(what=edit.method))
 
 
-def _not_run(run: ScriptRun, call: int) -> Unavailable:
-    return Unavailable(NOT_RUN.format(what=run.recipe.call(call).words))
+def _without_stage(run: ScriptRun, stages: Stages, call: int) -> Stages | Unavailable:
+    """Return what a change does to a call that no stage ran for: nothing where tf.data leaves it out; else nobody knows."""
+    return stages if _is_left_out(run, stages, call) else Unavailable(NOT_RUN.format(what=run.recipe.call(call).words))
 
 
 def _places(stages: Stages, call: int) -> list[int]:
@@ -134,7 +135,7 @@ def _places_after(run: ScriptRun, stages: Stages, call: int) -> list[int]:
 def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> Stages | Unavailable:
     places = _places(stages, call)
     if not places:
-        return stages if _is_left_out(run, stages, call) else _not_run(run, call)
+        return _without_stage(run, stages, call)
     is_map = "interleave" not in run.recipe.call(call).method and "Reads" not in run.recipe.call(call).method
     asked = run.pool_threads if value == AUTOTUNE else value
     if not isinstance(asked, int):
@@ -151,7 +152,7 @@ def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> St
 def _in_any_order(run: ScriptRun, stages: Stages, call: int, keeps_order: bool) -> Stages | Unavailable:
     places = _places(stages, call)
     if not places:
-        return stages if _is_left_out(run, stages, call) else _not_run(run, call)
+        return _without_stage(run, stages, call)
     changed = list(stages)
     for place in places:
         changed[place] = replace(stages[place], keeps_order=keeps_order)
@@ -164,7 +165,7 @@ def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Sta
     if not places:
         trained = run.recipe.trained
         if trained is None or trained.call != after:
-            return _not_run(run, after)
+            return _without_stage(run, stages, after)
         places = [next(index for index, stage in enumerate(stages) if stage.parent is None)]
     changed = list(stages)
     for place in places:
@@ -180,7 +181,7 @@ def _cache(run: ScriptRun, stages: Stages, after: int, *, in_files: bool = False
     """Skip all that is upstream of a full cache; what it holds is handed on."""
     places = _places_after(run, stages, after)
     if not places:
-        return _not_run(run, after)
+        return _without_stage(run, stages, after)
     changed = _with_idle_upstream(stages, places)
     for place in places:
         held = stages[place]
@@ -196,7 +197,7 @@ def _keep_part(run: ScriptRun, stages: Stages, call: int, assumed: Assumed) -> S
     """Skip all that is upstream of a function's draws, and what the function does before them."""
     places = _places(stages, call)
     if not places:
-        return _not_run(run, call)
+        return _without_stage(run, stages, call)
     changed = _with_idle_upstream(stages, places)
     for place in places:
         drawing = stages[place]
@@ -225,7 +226,7 @@ def _move(run: ScriptRun, stages: Stages, call: int, before: int, assumed: Assum
         return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
     places = _places(stages, before)
     if not places:
-        return stages if _is_left_out(run, stages, before) else _not_run(run, before)
+        return _without_stage(run, stages, before)
     changed = list(stages)
     for place in places:
         stage = stages[place]
@@ -252,7 +253,7 @@ def _hand_over(run: ScriptRun, stages: Stages, call: int, size: int, assumed: As
     """Call Python once for ``size`` elements of a generator."""
     places = [place for place in _places(stages, call) if stages[place].visits]
     if not places:
-        return _not_run(run, call)
+        return _without_stage(run, stages, call)
     changed = list(stages)
     for place in places:
         inside = [index for index in _upstream(stages, place) if stages[index].python_share]

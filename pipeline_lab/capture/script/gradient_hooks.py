@@ -56,9 +56,9 @@ def _noting_gradients(original: Callable[..., Any]) -> Callable[..., Any]:
             with contextlib.suppress(Exception):  # must not affect the job
                 if tf.config.functions_run_eagerly():
                     eager_steps.note_switch(OF_TENSORFLOW)
-                elif here.role is Role.FIT:
-                    eager_steps.note_switch(OF_KERAS)
-                else:
+                elif here.role is Role.FIT and here.model is not None and getattr(here.model(), "run_eagerly", False):
+                    eager_steps.note_switch(OF_KERAS)  # else a callback takes them
+                elif here.role is None:
                     eager_steps.note(sys._getframe())
                 if here.role is None:
                     _note_eager_step()

@@ -138,6 +138,22 @@ def test_what_fills_a_shuffle_buffer_is_named_with_it():
     assert [str(call) for call in found.filled_by] == ["train.py:41 .map(load)"]
 
 
+@pytest.mark.parametrize(
+    ("origin", "shown"),
+    [
+        (StageOrigin.WRITTEN, "ParallelMapV2"),
+        (StageOrigin.PARALLELISED, "ParallelMapV2 (written as serial, made parallel by TensorFlow)"),
+    ],
+)
+def test_what_tensorflow_made_of_a_line_is_told_with_what_it_runs_as(
+    monkeypatch: pytest.MonkeyPatch, origin: StageOrigin, shown: str
+) -> None:
+    call = WrittenCall(".map(load)", SourcePlace("train.py", 41, 41, 4, 30, 41))
+    monkeypatch.setattr("pipeline_lab.analysis.verdict.input_facts._calls", lambda *_: (call,))
+    found = blame(pipeline(*with_map(**BUSY, origin=origin), blamed=2))
+    assert {one.name: one.value for one in found.evidence}["runs as"] == shown
+
+
 LINES = ((42, ".shuffle(100)"), (41, ".map(load)"), (40, "from_tensor_slices(files)"))
 
 

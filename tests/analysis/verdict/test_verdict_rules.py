@@ -450,6 +450,10 @@ def test_without_traced_steps_the_jobs_own_waits_speak():
     missing = Unavailable("No window.")
     verdict = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing))
     assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
+    assert "no recorded steps" in verdict.doubts
+    first = PhaseTimes(Phase.FIRST_EPOCH, 20, 0, 28e6, 30e6, 100, 40)
+    of_later = reach_verdict(results.diagnosis(steps=missing, step_breakdown=missing), first)
+    assert "no recorded steps of the later epochs" in of_later.doubts
 
 
 def no_waits_recorded() -> JobSteps:

@@ -270,7 +270,7 @@ def train_in_function() -> list[str]:
 
 
 def train_with_switches() -> list[list[list[str]]]:
-    """Return the switches that are noted, and their lines, of steps that Keras', TensorFlow's or none lets run op by op."""
+    """Return the switches that are noted, and their lines, of steps that Keras', TensorFlow's or none lets run op by op, and of a callback."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     keras_hooks.hook_keras()
     model.compile(loss="mse", run_eagerly=True)
@@ -281,16 +281,22 @@ def train_with_switches() -> list[list[list[str]]]:
         found.append(_fit_noting(model))
     finally:
         tf.config.run_functions_eagerly(False)
-    return [*found, _fit_noting(model)]
+    return [*found, _fit_noting(model), _fit_noting(model, keras.callbacks.LambdaCallback(on_train_batch_end=_take))]
 
 
-def _fit_noting(model: Any) -> list[list[str]]:
+def _take(*_: Any, **__: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = (weight := tf.Variable(1.0)) * 2.0
+    tape.gradient(loss, weight)
+
+
+def _fit_noting(model: Any, *callbacks: Any) -> list[list[str]]:
     steps, inputs = EagerSteps(), np.ones([2, 2], np.float32)
     notes: deque[Note] = deque()
     step_hooks.listen(notes.append)
     try:
         with unittest.mock.patch.object(gradient_hooks, "eager_steps", steps):
-            model.fit(inputs, inputs[:, :1], verbose=0)
+            model.fit(inputs, inputs[:, :1], verbose=0, callbacks=callbacks)
     finally:
         step_hooks.leave(notes.append)
     with unittest.mock.patch.object(eager_steps, "users_files", return_value=[__file__]):

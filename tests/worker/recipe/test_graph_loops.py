@@ -127,6 +127,7 @@ def test_a_switch_that_lets_steps_run_op_by_op_is_noted_with_its_line(ask_tensor
         [["run_eagerly=True", 'model.compile(loss="mse", run_eagerly=True)']],
         [["tf.config.run_functions_eagerly(True)"] * 2],
         [],
+        [],
     ]
 
 
