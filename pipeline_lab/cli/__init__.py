@@ -9,14 +9,12 @@ import signal
 import sys
 from pathlib import Path
 
-OBJECTS_BETWEEN_COLLECTIONS = 200_000
-"""A command makes many objects that last and few cycles: with Python's 700, looking for those takes a twentieth of a short one.
-To read a log takes half as many, so it never looks."""
+from pipeline_lab.collecting import collect_rarely
 
 
 def main() -> None:
     """Run the command line; an interrupt ends it without a traceback, whenever it comes."""
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    collect_rarely()
     try:
         if sys.argv[1:] in (["--help"], ["-h"]):
             from pipeline_lab.cli.front_page import print_front_page

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+from pipeline_lab.collecting import loading
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
@@ -82,13 +83,15 @@ def _run(folder: RunFolder, log: EventLog) -> bool:
     try:
         if record.kind is RunKind.RACE:
             race = read_race_options(document)
-            from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless loaded by a spare
+            with loading():
+                from pipeline_lab.worker.race.race_session import run_race
 
             keep_generated_code_in(folder.scratch)
             run_race(folder, race, log, stop)
         else:
             options = read_options(document)
-            from pipeline_lab.worker.training_session import run_session
+            with loading():
+                from pipeline_lab.worker.training_session import run_session
 
             keep_generated_code_in(folder.scratch)
             run_session(Job(folder, options, log, stop, Clock()))
@@ -118,7 +121,8 @@ def load_quietly() -> bool:
     def load() -> None:
         try:
             lower_own_priority()
-            importlib.import_module("pipeline_lab.worker.training_session")
+            with loading():
+                importlib.import_module("pipeline_lab.worker.training_session")
         except BaseException as error:
             errors.append(error)
 

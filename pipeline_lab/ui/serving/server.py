@@ -15,6 +15,7 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline_lab.collecting import collect_as_usual, loading
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.launch.spare import ensure_spare
 from pipeline_lab.runs.record import this_process
@@ -31,7 +32,7 @@ MIDDLEWARE = access.middleware()
 @asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
     """Load what the first page needs while the browser still fetches Streamlit's own files."""
-    threading.Thread(target=import_module, args=("pipeline_lab.ui.home_page",), name="load ahead", daemon=True).start()
+    threading.Thread(target=_load, name="load ahead", daemon=True).start()
     host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
     token = "" if access.is_local() else visitors.token()
     print(f"Open http://{host}:{port}/{token and f'?token={token}'}", flush=True)  # noqa: T201
@@ -44,6 +45,11 @@ async def lifespan(_: object) -> AsyncIterator[None]:
         _end(signal.SIGINT, None)
 
 
+def _load() -> None:
+    with loading():
+        import_module("pipeline_lab.ui.home_page")
+
+
 def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:
     """Serve the app on this machine until the process is stopped.
 
@@ -53,6 +59,7 @@ def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = F
         open_browser: Also open the app in the user's browser.
         allow_code: Let the app launch workloads of custom Python code.
     """
+    collect_as_usual()
     if store is not None:
         os.environ["PIPELINE_LAB_STORE"] = str(store.absolute())
     if allow_code:
