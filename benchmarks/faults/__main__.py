@@ -27,7 +27,7 @@ from benchmarks.faults.jobs import JOBS, Job
 from benchmarks.faults.torn_files import tear
 from benchmarks.impossible import find_impossible
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_folder import BEGIN_S, RunFolder
 from pipeline_lab.runs.store import RunStore
 
 LONGEST_S, LEAVING_S = 120.0, 20.0
@@ -77,7 +77,7 @@ def _judge(case: Case, job: Job, windows: set[str]) -> Iterator[str]:
     if not until(lambda: case.process.poll() is not None, LONGEST_S):
         yield "the command hangs"
     live = ("queued", "running")
-    if case.run is not None and not until(lambda: case.state() not in live, LONGEST_S):
+    if case.run is not None and not until(lambda: case.state() not in live, BEGIN_S + LEAVING_S):
         yield "the run never ends"
     if not until(lambda: not case.processes(), LEAVING_S):
         yield f"left processes: {[' '.join(command_of(each))[-60:] for each in case.processes()]}"
