@@ -77,7 +77,7 @@ def test_a_module_runs_as_python_would_run_it(tmp_path: Path) -> None:
 ENDINGS = {
     "import nothing_of_that_name": (1, "train.py, line 2 with ModuleNotFoundError"),
     "def step(): raise ValueError('at step 37')\nstep()": (1, "train.py, line 2 with ValueError: at step 37"),
-    "x = (": (1, "train.py, line 2 with SyntaxError"),
+    "x = (": (1, "train.py, line 2 with SyntaxError: '(' was never closed."),
     "import sys; sys.exit(5)": (5, "ended with exit code 5"),
     "import sys; sys.exit('no data')": (1, "ended with exit code 1 after “no data”"),
     "import os; os._exit(6)": (6, "os._exit(6) at train.py, line 2"),

@@ -47,6 +47,20 @@ def test_a_search_tells_its_steps_and_prints_what_it_found(lab: Lab, options: Pa
     assert source.stdout.strip() == document["winner_source"].strip()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["tune", "fix"])
+def test_a_script_that_cannot_run_gets_one_sentence(lab: Lab, command: str, tmp_path: Path) -> None:
+    missing = call(command, tmp_path / "train.py", "--store", lab.store.root)
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert " ".join(missing.stderr.split()).startswith("Error: There is no script"), "of what is not there nothing runs"
+    (tmp_path / "train.py").write_text("x = (\n")
+    damaged = call(command, tmp_path / "train.py", "--store", lab.store.root)
+    assert (damaged.exit_code, damaged.stdout) == (1, ""), "there is no report of a search that did not begin"
+    assert "failed. The script ended with exit code 1 after “SyntaxError: '(' was never closed”" in " ".join(
+        damaged.stderr.split()
+    )
+
+
 @pytest.mark.parametrize(
     "given",
     [

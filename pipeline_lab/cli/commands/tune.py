@@ -163,7 +163,7 @@ def tune_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *, 
     found = search_script(words, store, wanted, is_module=is_module)
     if as_json:
         print_json(found.to_json())
-    else:
+    elif found.steps:
         show_report(found)
     _tell_end(found)
 
@@ -191,9 +191,9 @@ def search_script(words: list[str], store: "RunStore", wanted: dict[str, Any], *
     script, *arguments = words
     document = {"script": script, "arguments": arguments, "is_module": is_module, "folder": str(Path.cwd())}
     given = {key: value for key, value in wanted.items() if value is not None}
-    say(WRITES_AS_EVER, script)
     with stop_requests() as requests:
         folder = launch_script_tune(store, read_script_tune({**document, **given}))
+        say(WRITES_AS_EVER, script)
         follow_tune(folder, requests)
     return read_script_tuning(folder)
 

@@ -41,7 +41,10 @@ def explain_user_error(error: BaseException, home: Path, subject: str) -> str:
     stopped = f"{subject} stopped at {place}" if place else f"{subject} stopped"
     if _ALLOCATION.search(text_of(error)):
         return f"{stopped}: {_explain_allocation(text_of(error))}"
-    return f"{stopped} with {describe(error)}."
+    said = describe(error)
+    if place and isinstance(error, SyntaxError) and error.filename:  # whose message ends with the place
+        said = said.removesuffix(f" ({Path(error.filename).name}, line {error.lineno})")
+    return f"{stopped} with {said}."
 
 
 def describe(error: BaseException) -> str:
