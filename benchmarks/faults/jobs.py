@@ -86,7 +86,7 @@ JOBS = {
         },
     ),
     "tune": Job(
-        ("tune", "--preset", "synthetic", "--budget", "60s", "--try", "prefetch=2,8"),
+        ("tune", "--preset", "synthetic", "--budget", "60s", "--configurations", "2"),
         "pipeline_lab.worker",
         {
             "starting": _after(lambda case: case.run is not None),
