@@ -1,6 +1,6 @@
 """Break what is under way, in each of its phases, and look what is shown and what is left.
 
-    python -m benchmarks.faults                                    # everything, about an hour
+    python -m benchmarks.faults                                    # everything, some 25 minutes
     python -m benchmarks.faults --jobs run watch --faults kill-worker
 
 Each case starts a command of its own store, waits for a phase, breaks something and waits until the command has ended. Then

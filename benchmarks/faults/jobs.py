@@ -105,7 +105,7 @@ JOBS = {
     "report": Job(
         ("report", str(SAMPLE), "--output", "report.html"),
         "pipeline_lab report",
-        {"starting": lambda: since(0.3), "writing": lambda: since(1.5)},
+        {"starting": lambda: since(0.3), "writing": lambda: since(0.6)},
         supervisor="",
     ),
 }

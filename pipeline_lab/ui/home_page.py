@@ -1,6 +1,6 @@
 """The first page: one picture of what this does, ways in, the latest runs, presets to launch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -62,7 +62,7 @@ def show_ways_in() -> None:
         with st.container(border=True, height="stretch"):
             st.markdown("**Watch your own training**  \nThe script stays unchanged; its run appears here.")
             st.space("stretch")
-            st.code("pipeline-lab watch train.py", language="shell")
+            st.markdown("`pipeline-lab watch train.py`")
 
 
 def show_preset(store: RunStore, preset: Preset) -> None:
@@ -80,22 +80,31 @@ def show_preset(store: RunStore, preset: Preset) -> None:
                 links.open_new_run(preset.options, f"preset:{preset.name}")
 
 
-def show_before_and_after(store: RunStore, samples: list[ListedRun]) -> None:
-    """Show what the product does in one picture: what a step of each sample consists of."""
+def show_before_and_after(store: RunStore, samples: list[ListedRun]) -> Callable[[], None]:
+    """Show what the product does in one picture, of what a step of each sample consists.
+
+    Returns:
+        What draws the picture. Call it last: the browser does nothing else for half a second, and has the rest by then.
+    """
     folders = [store.folder(record.id) for record in samples]
     if len(folders) < 2 or reports.find_unanalyzed(store, folders) is not None:
-        return
-    picture, _ = contents.take_picture(reports.open_content(store, folders).sections, COMPARED_STEPS)
-    if picture is None:
-        return
+        return lambda: None
     with st.container(border=True, key="before-and-after"):
         st.markdown("**One job, before and after its input pipeline was changed**")
-        contents.show_picture(picture)
+        place = st.container(key="picture")
         with st.container(horizontal=True):
             if st.button("See what was wrong", key="see-sample", type="primary"):
                 links.open_run(samples[0].id)
             if st.button("Compare the two", key="compare-samples"):
                 links.open_comparison([record.id for record in samples])
+
+    def draw() -> None:
+        picture, _ = contents.take_picture(reports.open_content(store, folders).sections, COMPARED_STEPS)
+        if picture is not None:
+            with place:
+                contents.show_picture(picture)
+
+    return draw
 
 
 def show_presets(store: RunStore) -> None:
@@ -173,7 +182,7 @@ def show_page() -> None:
     if unreadable:
         st.warning(escape(describe_unreadable(unreadable)))
     samples = [record for record in runs if store.is_sample(record.id)]
-    show_before_and_after(store, samples)
+    draw_picture = show_before_and_after(store, samples)
 
     st.header("Analyze your own job", anchor=False)
     show_ways_in()
@@ -188,6 +197,7 @@ def show_page() -> None:
 
     st.header("Launch a preset", anchor=False)
     show_presets(store)
+    draw_picture()
 
 
 if __name__ == "__main__":  # Streamlit runs this file as a script
