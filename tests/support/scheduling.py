@@ -14,6 +14,8 @@ FOLDERS = {"tests/browser/": "app", "tests/report/": "report"}
 """Whose tests share the app in a browser, and what each process draws once of the reports."""
 WORKERS = {"ask_tensorflow": "tensorflow", "ask_gpu": "gpu"}
 """Fixtures that start a process with TensorFlow, and the group of the files that ask for them."""
+RECIPES = "tests/worker/recipe/"
+"""Whose tests take half the time of those with TensorFlow: in one process with the rest they would end long after all others."""
 FOR_A_FILE = 'scope="module"'
 """What a file makes once for its tests, every process that runs one of them would make."""
 
@@ -33,5 +35,7 @@ def find_group(root: Path, file: str) -> str | None:
         if file.startswith(folder):
             return group
     text = (root / file).read_text(encoding="utf-8")
-    workers = (group for fixture, group in WORKERS.items() if re.search(rf"def \w+\([^)]*\b{fixture}\b", text))
-    return next(workers, file if FOR_A_FILE in text else None)
+    for fixture, group in WORKERS.items():
+        if re.search(rf"def \w+\([^)]*\b{fixture}\b", text):
+            return f"{group} of recipes" if file.startswith(RECIPES) else group
+    return file if FOR_A_FILE in text else None
