@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
@@ -49,6 +50,16 @@ def test_every_page_opens_and_fits(server, recorded, page, shots):
             expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
             shoot(page, shots, f"{name}-{look}.png")
             check_look(page, name, look, accessible.get(name, BACKGROUNDS))
+
+
+def test_nothing_moves_when_the_picture_of_the_first_page_comes(server, page):
+    """It is drawn last, into a box that is as high before."""
+    for width in (1000, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        visit(page, server.url)
+        box = page.locator(".st-key-before-and-after")
+        kept, drawn = box.evaluate("box => [parseFloat(getComputedStyle(box).minHeight), box.offsetHeight]")
+        assert drawn == pytest.approx(kept, abs=2)
 
 
 def test_nothing_of_streamlits_own_covers_the_page(page, tmp_path):
