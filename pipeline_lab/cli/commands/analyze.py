@@ -31,7 +31,7 @@ def analyze(
         typer.Option(
             help="Number of traces to read in parallel, one process each.",
             min=1,
-            show_default="1; from 400 small traces on, one per core",
+            show_default="1; from 400 small traces on, one for every 200, at most one per core",
         ),
     ] = None,
     ray: Annotated[
