@@ -244,8 +244,17 @@ def told_apart(recipe: Recipe, changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def in_order(edits: Iterable[Edit]) -> list[Edit]:
-    """Return edits as they are made: what hands on whatever it gets comes last, behind a cache at the same place."""
-    return sorted(edits, key=lambda edit: isinstance(edit, Insert) and edit.method in OF_ANY_ELEMENTS)
+    """Return edits as they are made: what hands on whatever it gets comes last, behind a cache at the same place.
+
+    One iterator for all epochs repeats what a cache keeps, which would have no end the other way around.
+    """
+
+    def place(edit: Edit) -> int:
+        if isinstance(edit, Insert) and edit.method in OF_ANY_ELEMENTS:
+            return 2
+        return int(isinstance(edit, OneIterator))
+
+    return sorted(edits, key=place)
 
 
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:

@@ -3,9 +3,11 @@
 Only what is asked for is spliced; every other byte of the file stays as it is.
 """
 
+import ast
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +17,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
 
 from pipeline_lab.pipeline.changes import AUTOTUNE, Value
+from pipeline_lab.pipeline.function_parts import count_bindings
 from pipeline_lab.pipeline.recipe import SourcePlace
 
 TUNABLE = frozenset({"num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_length"})
@@ -25,7 +28,7 @@ class RefusedError(Exception):
     """A change cannot be written; the text is the reason, a sentence."""
 
 
-_NAMED = re.compile(r"AUTOTUNE *=.*\.AUTOTUNE")
+_NAMED = re.compile(r"AUTOTUNE *= *\w+\.data(\.experimental)?\.AUTOTUNE")
 
 
 class Code(str):
@@ -242,7 +245,30 @@ class ParsedSource:
             if isinstance(part, cst.Import) and is_there:
                 names = [alias for alias in part.names if self.code(alias.name) == "tensorflow"]
                 found = names[0].evaluated_alias or "tensorflow" if names else found
-        return found
+        return "" if self._stands_for_more(found) else found
+
+    def _stands_for_more(self, name: str) -> bool:
+        """Say whether a name of TensorFlow is given to something else as well, somewhere in the file."""
+        imports = [each for each in ast.walk(self._tree) if isinstance(each, ast.Import)]
+        own = [
+            each
+            for one in imports
+            for each in one.names
+            if (each.asname == name and each.name == "tensorflow")
+            or (not each.asname and each.name.split(".")[0] == name)
+        ]
+        return self._bindings[name] > len(own)
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        try:
+            return ast.parse(self.raw)
+        except (SyntaxError, ValueError):  # nothing is written into it
+            return ast.Module([], [])
+
+    @cached_property
+    def _bindings(self) -> Counter[str]:
+        return count_bindings(self._tree)
 
     def _is_inside_function(self, node: cst.CSTNode) -> bool:
         around: cst.CSTNode | None = node
@@ -251,8 +277,9 @@ class ParsedSource:
         return around is not None
 
     def _autotune(self, near: cst.CSTNode) -> str:
-        named = (part for part in self._parts() if isinstance(part, cst.Assign) and _NAMED.fullmatch(self.code(part)))
-        if any(self.span(part)[1] <= self.span(near)[0] for part in named):
+        named = [part for part in self._parts() if isinstance(part, cst.Assign) and _NAMED.fullmatch(self.code(part))]
+        is_clear = len(named) == self._bindings["AUTOTUNE"]
+        if is_clear and any(self.span(part)[1] <= self.span(near)[0] for part in named):
             return "AUTOTUNE"
         tensorflow = self.tensorflow(near)
         return f"{tensorflow}.data.AUTOTUNE" if tensorflow else str(AUTOTUNE)
@@ -304,7 +331,7 @@ class ParsedSource:
         splices, new = [], []
         for name, value in given.items():
             written = self.write_value(name, value, call)
-            found = self._argument(call, name, order)
+            found = self.find_argument(call, name, order)
             if found is None:
                 new.append(f"{name}={written}".encode())
             elif self.code(found.value) != written:
@@ -312,7 +339,12 @@ class ParsedSource:
                 splices.append(Splice(start, end, written.encode()))
         return [*splices, *self._added_arguments(call, new)]
 
-    def _argument(self, call: cst.Call, name: str, order: tuple[str, ...]) -> cst.Arg | None:
+    def find_argument(self, call: cst.Call, name: str, order: tuple[str, ...]) -> cst.Arg | None:
+        """Return what a call is given for a parameter; None where it is not given.
+
+        Raises:
+            RefusedError: It may be given by ``*arguments`` or ``**options``.
+        """
         by_name = next((each for each in call.args if each.keyword and each.keyword.value == name), None)
         if by_name is not None:
             return by_name

@@ -32,6 +32,7 @@ from pipeline_lab.pipeline.changes import (
     Risk,
     SetArgument,
     SetTraining,
+    made_at_one_place,
     told_apart,
 )
 from pipeline_lab.pipeline.iterator_rewrites import (
@@ -123,11 +124,12 @@ def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[RewritePlace
                 continue
             if method == "interleave" and call.arguments.get("cycle_length") in (None, AUTOTUNE):
                 continue  # TensorFlow then opens another number of files at a time, which changes the order
-            kept = _kept_by(call)
+            together = made_at_one_place(chain.recipe, call.number)
+            kept = [each for one in together for each in _kept_by(one)]
             if not all(map(is_random, kept)) or is_seeded(kept):
                 continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
             also: tuple[str, ...] = ()
-            if call.python:
+            if any(each.python for each in together):
                 also += ("The calls run in several Python threads; their function must not change what they share.",)
             if kept:
                 also += ("Random draws go to other examples than before; their distribution is the same.",)

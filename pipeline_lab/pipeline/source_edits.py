@@ -41,11 +41,11 @@ from pipeline_lab.pipeline.changes import (
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.loop_edits import line_of_iterator
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
-from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.rewrites import PARAMETERS
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 from pipeline_lab.pipeline.statements import Branch, branch_between, check_adjacent
-from pipeline_lab.pipeline.training_edits import edit_training
+from pipeline_lab.pipeline.training_edits import edit_training, is_in_loop, is_parameter
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 """What Python numbers lines by; ``str.splitlines`` knows more."""
@@ -225,11 +225,10 @@ class _Writer:
         match edit:
             case SetArgument(number, name, value):
                 source, node, call = self._find(number)
+                _check_given(source, node, call, name)
                 self._arguments.setdefault((source.path, node), (call.method, {}))[1][name] = value
             case Rename(number, method):
-                source, node, _ = self._find(number)
-                assert isinstance(node.func, cst.Attribute)
-                self._splice(source, *source.span(node.func.attr), method.encode())
+                self._rename(number, method)
             case InBatches(number, size):
                 self._hand_over(number, size)
             case Remove(number):
@@ -246,6 +245,12 @@ class _Writer:
                     self._splice(self._source(path), one.start, one.end, one.text)
             case _:
                 assert_never(edit)
+
+    def _rename(self, number: int, method: str) -> None:
+        source, node, call = self._find(number)
+        if not isinstance(node.func, cst.Attribute):
+            raise RefusedError(f"{call.place} calls {call.method} by its name alone.")
+        self._splice(source, *source.span(node.func.attr), method.encode())
 
     def _hand_over(self, number: int, size: int) -> None:
         """Call a function that hands over a generator's elements by the batch, and write it before the statement."""
@@ -351,12 +356,20 @@ class _Writer:
         self._splice(source, dot, dot, text)
 
     def _check_shared(self, call: DatasetCall, method: str, arguments: Mapping[str, Value]) -> None:
-        """Refuse to insert where one expression made several calls that must not all get it."""
+        """Refuse to insert where one expression made several calls that must not all get it, or may make them in another run."""
         others = self._others(call)
-        if others and not KEPT_IN.isdisjoint(arguments):
-            raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
+        if not KEPT_IN.isdisjoint(arguments) and (others or self._may_be_made_again(call)):
+            makes = "makes" if others else "may make"
+            raise RefusedError(f"{call.place} {makes} several datasets, which cannot share a file.")
         if others and method not in ("prefetch", *KEEPING):
             raise RefusedError(f"{call.place} makes several datasets.")
+
+    def _may_be_made_again(self, call: DatasetCall) -> bool:
+        """Say whether a call stands in a loop, or in a function that its file names more than once besides defining it."""
+        source, node, _ = self._find(call.number)
+        functions = [each.name.value for each in source.around(node) if isinstance(each, cst.FunctionDef)]
+        text = source.raw.decode()
+        return is_in_loop(source, node) or any(len(re.findall(rf"\b{name}\b", text)) > 2 for name in functions)
 
     def _others(self, call: DatasetCall) -> list[DatasetCall]:
         """Return the other calls that the expression of one made.
@@ -380,10 +393,11 @@ class _Writer:
         """Write a call of what a library's function returned where the user's next call takes it."""
         source, node, call = self._find(taken.number)
         self._check_shared(call, method, arguments)
-        if not isinstance(node.func, cst.Attribute):
+        if self._others(call):
+            raise RefusedError(f"{call.place} takes several datasets, of which not all may be kept.")
+        if not isinstance(node.func, cst.Attribute) or _order(source, node, call.method)[:1] == ("self",):
             raise RefusedError(f"{call.place} takes the dataset through something else than its name.")
-        end = source.span(node.func.value)[1]
-        self._splice(source, end, end, self._call_text(source, node, method, arguments))
+        self._prepend(source, node, self._call_text(source, node, method, arguments))
 
     def _insert_at_use(self, method: str, arguments: Mapping[str, Value]) -> None:
         use = self._use
@@ -395,11 +409,25 @@ class _Writer:
             )
         source = self._source(use.place.file)
         node = source.node_at(use.place)
-        given = _read_expression(node)
+        given = _read_expression(node, is_fit=use.role == TRAINING)
         if not isinstance(given, (cst.Name, cst.Attribute)):
             raise RefusedError(f"{use.place} reads the dataset through something else than its name.")
+        if method in KEEPING:
+            self._check_kept_at(use.place, source, node, given, method)
         end = source.span(given)[1]
         self._splice(source, end, end, self._call_text(source, node, method, arguments))
+
+    def _check_kept_at(
+        self, place: SourcePlace, source: ParsedSource, node: cst.BaseExpression, given: cst.BaseExpression, method: str
+    ) -> None:
+        """Refuse to keep elements where a line reads a dataset that may be another one, or one that is made again, each time."""
+        others = [each for each in self._recipe.uses if each.place == place and each.role in (TRAINING, LOOP)]
+        if is_parameter(source, node, given) or len({each.call for each in others}) > 1:
+            raise RefusedError(f"What {place} reads may be another dataset each time; assign it with .{method} before.")
+        if is_in_loop(source, node):
+            raise RefusedError(
+                f"{place} is in a loop, in which nothing would be kept; assign the dataset with .{method} before."
+            )
 
     def _call_text(
         self, source: ParsedSource, node: cst.BaseExpression, method: str, arguments: Mapping[str, Value]
@@ -547,6 +575,23 @@ def _is_inside(each: Splice, slot: Splice) -> bool:
     return slot.start <= each.start and each.end <= slot.end and not is_beside
 
 
+def _check_given(source: ParsedSource, node: cst.Call, call: DatasetCall, name: str) -> None:
+    """Refuse to set an argument where its place holds something that the call was not given for it.
+
+    A method under a name of its own, or of a class under another name, may be given the dataset first.
+    """
+    if isinstance(node.func, cst.Name) and call.method[:1].islower():
+        raise RefusedError(f"{call.place} calls {call.method} by its name alone, so what it is given is not clear.")
+    found = source.find_argument(node, name, _order(source, node, call.method))
+    if found is None:
+        return
+    if ":=" in source.code(found.value):
+        raise RefusedError(f"{call.place} names a value on the way.")
+    is_named = isinstance(found.value, (cst.Name, cst.Attribute, cst.Lambda)) and source.code(found.value) != "None"
+    if found.keyword is None and is_named and call.arguments.get(name) is None:
+        raise RefusedError(f"What {call.place} is given for {name} is not clear.")
+
+
 def _order(source: ParsedSource, node: cst.Call, method: str) -> tuple[str, ...]:
     """Return the parameters that a call may give by position, the dataset itself first where it is called on the class."""
     order = PARAMETERS.get(method, ())
@@ -562,9 +607,21 @@ def _order(source: ParsedSource, node: cst.Call, method: str) -> tuple[str, ...]
 _TAKES_DATASET = frozenset(method for method in PARAMETERS if method[:1].islower())
 
 
-def _read_expression(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Return what is read: what a loop goes through, or the data that ``fit`` is given."""
+_HAND_ON = frozenset({"enumerate", "iter", "tqdm"})
+"""Functions of which a loop gets the elements of their first argument."""
+
+
+def _read_expression(node: cst.BaseExpression, *, is_fit: bool) -> cst.BaseExpression:
+    """Return what is read: what a loop goes through, or the data that ``fit`` is given; the call itself where that is not clear."""
     if not isinstance(node, cst.Call):
+        return node
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    name = getattr(node.func.attr if isinstance(node.func, cst.Attribute) else node.func, "value", "")
+    if is_fit and isinstance(owner, (cst.Name, cst.Attribute)):
+        kind = owner.attr.value if isinstance(owner, cst.Attribute) else owner.value
+        if kind[:1].isupper():
+            return node  # the class' own method, which is given a model first
+    if not is_fit and name not in _HAND_ON:
         return node
     by_name = next((each.value for each in node.args if each.keyword and each.keyword.value == "x"), None)
     first = node.args[0].value if node.args and not node.args[0].star and node.args[0].keyword is None else None

@@ -71,7 +71,7 @@ def _with_workers(
             made_in, call = _where_made(part, find, texts, source, fit)
         except RefusedError:
             given = _given(fit)
-            if not isinstance(given, cst.Name) or _is_parameter(source, fit, given):
+            if not isinstance(given, cst.Name) or is_parameter(source, fit, given):
                 raise
             yield _line_before(
                 source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value, fit)}"
@@ -98,11 +98,11 @@ def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iter
         raise RefusedError("Assign the dataset to a variable before calling fit.")
     if _argument(fit, "steps_per_epoch") is not None:
         raise RefusedError("steps_per_epoch is given already.")
-    if _is_parameter(source, fit, given):
+    if is_parameter(source, fit, given):
         raise RefusedError("What the function around fit is given there may be another dataset each time.")
     epochs = _argument(fit, "epochs")
-    is_one = epochs is None or source.code(epochs) in ("0", "1") or _argument(fit, "initial_epoch") is not None
-    if is_one or _is_in_loop(source, fit):
+    is_one = epochs is None or source.code(epochs) in ("0", "1") or _begins_later(source, fit)
+    if is_one or is_in_loop(source, fit):
         raise RefusedError("fit runs a part of the epochs there, so one iterator would save little.")
     if not edit.is_closed and _argument(fit, "callbacks") is not None:
         raise RefusedError(
@@ -112,6 +112,11 @@ def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iter
     yield source.path, Splice(end, end, b".repeat()")
     for each in source.set_arguments(fit, {"steps_per_epoch": Code(f"len({source.code(given)})")}, ()):
         yield source.path, each
+
+
+def _begins_later(source: ParsedSource, fit: cst.Call) -> bool:
+    begins = _argument(fit, "initial_epoch")
+    return begins is not None and source.code(begins) != "0"
 
 
 def _compile_of(source: ParsedSource, model: cst.BaseExpression) -> cst.Call:
@@ -226,12 +231,21 @@ def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
     given = _given(fit)
     if isinstance(given, cst.Call) and _called(source, given) == name:
         return given
-    made = [call for call in source.calls() if _called(source, call) == name]
+    seen_by_fit = (None, _function_around(source, fit))
+    made = [
+        call
+        for call in source.calls()
+        if _called(source, call) == name and _function_around(source, call) in seen_by_fit
+    ]
     if isinstance(given, cst.Name):
         made = [call for call in made if _target(source, call) == given.value]
     if len(made) != 1:
         raise RefusedError(f"Where {PurePath(source.path).name} makes the {name} that it trains on is not clear.")
     return made[0]
+
+
+def _function_around(source: ParsedSource, node: cst.CSTNode) -> cst.CSTNode | None:
+    return next((each for each in source.around(node) if isinstance(each, cst.FunctionDef)), None)
 
 
 _POSITIONAL = (
@@ -250,18 +264,27 @@ def _argument(fit: cst.Call, name: str) -> cst.BaseExpression | None:
     return None if isinstance(given, cst.Name) and given.value == "None" else given
 
 
-def _is_parameter(source: ParsedSource, node: cst.CSTNode, given: cst.BaseExpression) -> bool:
+def is_parameter(source: ParsedSource, node: cst.CSTNode, given: cst.BaseExpression) -> bool:
     """Say whether an expression begins with a parameter, but for ``self``, of a function around a node."""
     name = source.code(given).split(".")[0]
     functions = (each for each in source.around(node) if isinstance(each, (cst.FunctionDef, cst.Lambda)))
     return name != "self" and any(name == each.name.value for one in functions for each in parameters_of(one))
 
 
-def _is_in_loop(source: ParsedSource, node: cst.CSTNode) -> bool:
-    around = source.parents.get(node)
-    while around is not None and not isinstance(around, (cst.For, cst.While, cst.FunctionDef)):
-        around = source.parents.get(around)
-    return isinstance(around, (cst.For, cst.While))
+def is_in_loop(source: ParsedSource, node: cst.CSTNode) -> bool:
+    """Say whether a node of a function, or of the module, is evaluated again and again; what a loop goes through is evaluated once."""
+    for around in source.around(node):
+        if isinstance(around, cst.FunctionDef):
+            return False
+        if isinstance(around, cst.While) or (isinstance(around, cst.For) and around.iter is not node):
+            return True
+        if isinstance(around, _COMPREHENSIONS) and around.for_in is not node:
+            return True
+        node = around
+    return False
+
+
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 
 
 def _given(fit: cst.Call) -> cst.BaseExpression | None:

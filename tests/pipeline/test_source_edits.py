@@ -293,6 +293,14 @@ def test_workers_are_set_before_the_training_where_nobody_hands_them_on() -> Non
     assert "derives from Base" in refused(without_a_name, edit_, recipe=_images(without_a_name))
 
 
+def test_workers_do_not_go_to_what_another_function_makes_under_the_same_name() -> None:
+    head = IMAGES.format(and_more=", **kwargs", given="**kwargs").partition("train, val")[0]
+    check = "def check(model):\n    data = Images(a)\n    model.evaluate(data)\n"
+    text = f"{head}{check}def train(model):\n    data = make(b)\n    model.fit(data)\n"
+    becomes = text.replace("    model.fit", "    data.workers = 4\n    model.fit")
+    assert written(text, SetTraining("workers", 4), recipe=_images(text)) == becomes
+
+
 def test_workers_are_refused_where_making_a_batch_changes_what_they_would_share() -> None:
     text, edit_ = IMAGES.format(and_more="", given=""), SetTraining("workers", 4)
     counting = text.replace("        return self.x", "        self.last = index\n        return self.x")
