@@ -94,6 +94,17 @@ def test_an_interrupt_while_commands_are_loaded_is_no_traceback() -> None:
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
+def test_an_interrupt_of_which_a_compiled_module_makes_another_error_ends_as_one() -> None:
+    program = (
+        "import signal\nfrom pipeline_lab.cli import application, main\n"
+        "def interrupted(words):\n    try:\n        signal.raise_signal(signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n        raise ImportError('numpy failed to import') from None\n"
+        "application.build_app = interrupted\nmain()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback() -> None:
     command = f"{sys.executable} -m pipeline_lab options | true"

@@ -5,6 +5,7 @@ from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
@@ -31,9 +32,7 @@ SHOWN_OPERATIONS = 3
 
 def longest_waits(stalls: InputStalls) -> Table:
     """List the longest waits for input."""
-    waits = stalls.table.append_column(
-        "length_ns", pa.array(stalls.table["end_ns"].to_numpy() - stalls.table["start_ns"].to_numpy())
-    )
+    waits = stalls.table.append_column("length_ns", pc.subtract(stalls.table["end_ns"], stalls.table["start_ns"]))
     rows = tuple(
         (
             _known(row["step"], str),
