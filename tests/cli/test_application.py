@@ -97,6 +97,7 @@ def test_an_interrupt_while_commands_are_loaded_is_no_traceback() -> None:
 def test_an_interrupt_of_which_a_compiled_module_makes_another_error_ends_as_one() -> None:
     program = (
         "import signal\nfrom pipeline_lab.cli import application, main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal\n"
         "def interrupted(words):\n    try:\n        signal.raise_signal(signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n        raise ImportError('numpy failed to import') from None\n"
         "application.build_app = interrupted\nmain()"
