@@ -40,6 +40,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.loop_edits import line_of_iterator
+from pipeline_lab.pipeline.moved_calls import MoveBeforeBranch, MovedCall, is_inside
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.rewrites import PARAMETERS
@@ -158,7 +159,7 @@ class _Writer:
         self._parsed: dict[str, ParsedSource] = {}
         self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
         self._splices: dict[str, list[Splice]] = {}
-        self._moves: list[_Move | _MoveBeforeBranch] = []
+        self._moves: list[MovedCall | MoveBeforeBranch] = []
         self._in_parts: set[cst.Call] = set()
         self._inserted: set[tuple[cst.Call, str]] = set()
 
@@ -183,7 +184,7 @@ class _Writer:
         moved: list[Splice] = []
         for move in (move for move in self._moves if move.path == path):
             moved += move.slots(raw, splices)
-        kept = [each for each in splices if not any(_is_inside(each, slot) for slot in moved)]
+        kept = [each for each in splices if not any(is_inside(each, slot) for slot in moved)]
         text = splice(raw, [*kept, *moved], 0, len(raw) + 1).decode()
         try:
             compile(text, path, "exec", dont_inherit=True)
@@ -249,7 +250,7 @@ class _Writer:
     def _rename(self, number: int, method: str) -> None:
         source, node, call = self._find(number)
         if not isinstance(node.func, cst.Attribute):
-            raise RefusedError(f"{call.place} calls {call.method} by its name alone.")
+            raise RefusedError(f"{call.place} calls {call.method} as a plain function.")
         self._splice(source, *source.span(node.func.attr), method.encode())
 
     def _hand_over(self, number: int, size: int) -> None:
@@ -394,7 +395,7 @@ class _Writer:
         source, node, call = self._find(taken.number)
         self._check_shared(call, method, arguments)
         if self._others(call):
-            raise RefusedError(f"{call.place} takes several datasets, of which not all may be kept.")
+            raise RefusedError(f"{call.place} takes several datasets, and not all of them may be safe to keep.")
         if not isinstance(node.func, cst.Attribute) or _order(source, node, call.method)[:1] == ("self",):
             raise RefusedError(f"{call.place} takes the dataset through something else than its name.")
         self._prepend(source, node, self._call_text(source, node, method, arguments))
@@ -423,10 +424,12 @@ class _Writer:
         """Refuse to keep elements where a line reads a dataset that may be another one, or one that is made again, each time."""
         others = [each for each in self._recipe.uses if each.place == place and each.role in (TRAINING, LOOP)]
         if is_parameter(source, node, given) or len({each.call for each in others}) > 1:
-            raise RefusedError(f"What {place} reads may be another dataset each time; assign it with .{method} before.")
+            raise RefusedError(
+                f"{place} may read a different dataset each time; add .{method} where the dataset is made."
+            )
         if is_in_loop(source, node):
             raise RefusedError(
-                f"{place} is in a loop, in which nothing would be kept; assign the dataset with .{method} before."
+                f"{place} is in a loop, which would begin with an empty .{method} each time; add it where the dataset is made."
             )
 
     def _call_text(
@@ -463,13 +466,13 @@ class _Writer:
         if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:
             self._others(links[0][2])
             added = f".{then}()".encode() if then else b""
-            self._moves.append(_MoveBeforeBranch(branch, lower, added))
+            self._moves.append(MoveBeforeBranch(branch, lower, added))
             return
         for (_, below, call), (_, upper, above) in pairwise(links):
             self._check_together(above, call)
             check_adjacent(source, upper, below)
         cores = [source.core(node) for _, node, _ in reversed(links)]
-        self._moves.append(_Move(source, cores, *self._added(source, links[-1][1], then)))
+        self._moves.append(MovedCall(source, cores, *self._added(source, links[-1][1], then)))
 
     def _check_together(self, above: DatasetCall, call: DatasetCall) -> None:
         """Refuse to exchange two calls unless each dataset that one of them makes goes through the other."""
@@ -500,93 +503,20 @@ class _Writer:
             yield found
 
 
-@dataclass(frozen=True)
-class _Move:
-    """A call that moves upstream in one file.
-
-    Attributes:
-        source: The file.
-        cores: The calls from their dots, upstream first: the last one moves to the first place, the others one place on.
-        added: What is written after it.
-        has_line: On a line of its own, after the comments of the call's.
-    """
-
-    source: ParsedSource
-    cores: list[tuple[int, int]]
-    added: bytes
-    has_line: bool
-
-    @property
-    def path(self) -> str:
-        return self.source.path
-
-    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
-        """Return what comes to each place; comments go with their lines, unless something new would come behind one."""
-        places, end = self.cores, self.cores[-1][1]
-        lines = [self.source.rest_of_line(each) for _, each in self.cores]
-        has_new = any(each.start == each.end == end for each in splices)
-        if all(not rest or rest.startswith(b"#") for _, rest in lines) and not (
-            has_new and any(rest for _, rest in lines)
-        ):
-            places = [(start, line_end) for (start, _), (line_end, _) in zip(self.cores, lines, strict=True)]
-        starts = [start for start, _ in places]
-        if any(each.start == each.end and each.start in starts[1:] for each in splices):
-            raise RefusedError(f"Something new would come between calls of {self.source.name} that change places.")
-        inside = [each for each in splices if not each.start == each.end == starts[0]]  # which is before them
-        others = [splice(raw, inside, *place) for place in places[:-1]]
-        if self.has_line or end == places[-1][1]:
-            first = splice(raw, inside, *places[-1]) + self.added
-        else:
-            first = splice(raw, [*inside, Splice(end, end, self.added)], *places[-1])
-        return [Splice(*place, content) for place, content in zip(places, [first, *others], strict=True)]
-
-
-@dataclass(frozen=True)
-class _MoveBeforeBranch:
-    """A call that moves before the ``if`` above its statement.
-
-    Attributes:
-        branch: Before which it comes.
-        call: That moves.
-        added: What is written after it.
-    """
-
-    branch: Branch
-    call: cst.Call
-    added: bytes
-
-    @property
-    def path(self) -> str:
-        return self.branch.source.path
-
-    def slots(self, raw: bytes, splices: Sequence[Splice]) -> list[Splice]:
-        """Return the line before the branch, and delete what moved; what is inserted behind it stays."""
-        source = self.branch.source
-        place = source.core(self.call)
-        behind, _ = source.rest_of_line(place[1])
-        has_new = any(place[1] <= each.start == each.end <= behind for each in splices)
-        taken = self.branch.take_out(self.call, has_new=has_new)
-        moved = source.dedented(splice(raw, splices, *place), self.call, self.branch.start) + self.added
-        return [self.branch.before(moved, taken.comment, taken.above), Splice(*taken.place, b"")]
-
-
-def _is_inside(each: Splice, slot: Splice) -> bool:
-    is_beside = each.start == each.end and each.start in (slot.start, slot.end)
-    return slot.start <= each.start and each.end <= slot.end and not is_beside
-
-
 def _check_given(source: ParsedSource, node: cst.Call, call: DatasetCall, name: str) -> None:
     """Refuse to set an argument where its place holds something that the call was not given for it.
 
     A method under a name of its own, or of a class under another name, may be given the dataset first.
     """
     if isinstance(node.func, cst.Name) and call.method[:1].islower():
-        raise RefusedError(f"{call.place} calls {call.method} by its name alone, so what it is given is not clear.")
+        raise RefusedError(
+            f"{call.place} calls {call.method} as a plain function, so which argument is the dataset is not clear."
+        )
     found = source.find_argument(node, name, _order(source, node, call.method))
     if found is None:
         return
     if ":=" in source.code(found.value):
-        raise RefusedError(f"{call.place} names a value on the way.")
+        raise RefusedError(f"{call.place} assigns a name inside its arguments (:=), which would be lost.")
     is_named = isinstance(found.value, (cst.Name, cst.Attribute, cst.Lambda)) and source.code(found.value) != "None"
     if found.keyword is None and is_named and call.arguments.get(name) is None:
         raise RefusedError(f"What {call.place} is given for {name} is not clear.")

@@ -84,7 +84,7 @@ def show_before_and_after(store: RunStore, samples: list[ListedRun]) -> Callable
     """Show what the product does in one picture, of what a step of each sample consists.
 
     Returns:
-        What draws the picture. Call it last: the browser does nothing else for half a second, and has the rest by then.
+        A function that draws the picture. Call it last: drawing blocks the browser for half a second.
     """
     folders = [store.folder(record.id) for record in samples]
     if len(folders) < 2 or reports.find_unanalyzed(store, folders) is not None:

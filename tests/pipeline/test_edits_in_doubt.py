@@ -25,7 +25,7 @@ def read_last(text: str) -> Recipe:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("def train(ds):\n    model.fit(ds)\ntrain(images().batch(2))\n", "may be another dataset each time"),
+        ("def train(ds):\n    model.fit(ds)\ntrain(images().batch(2))\n", "may read a different dataset each time"),
         ("ds = images().batch(2)\nfor epoch in epochs:\n    for x in ds: pass\n", "is in a loop"),
         ("ds = images().batch(2)\nfor epoch in epochs:\n    model.fit(ds)\n", "is in a loop"),
         ("ds = images().batch(2)\n[each.fit(ds) for each in models]\n", "is in a loop"),
@@ -57,7 +57,7 @@ def test_a_line_that_was_seen_to_read_two_datasets_keeps_neither() -> None:
     (use,) = recipe.uses
     other = DatasetCall(2, "batch", {}, (), is_direct=False)
     recipe = replace(recipe, calls=(*recipe.calls, other), uses=(use, replace(use, call=2, seconds=-1.0)))
-    assert "may be another dataset each time" in refused(text, CACHE, recipe=recipe)
+    assert "may read a different dataset each time" in refused(text, CACHE, recipe=recipe)
 
 
 def taken_by_map(text: str, *, twice: bool = False) -> Recipe:
@@ -91,8 +91,8 @@ def test_a_class_is_not_taken_for_a_dataset() -> None:
     ("text", "why"),
     [
         ("from tensorflow.data import Dataset as D\nds = D.map(ds, f)\n", "is not clear"),
-        ("map = tf.data.Dataset.map\nds = map(ds, f)\n", "by its name alone"),
-        ("ds = ds.map(f, num_parallel_calls=(n := 2))\n", "names a value on the way"),
+        ("map = tf.data.Dataset.map\nds = map(ds, f)\n", "as a plain function"),
+        ("ds = ds.map(f, num_parallel_calls=(n := 2))\n", "assigns a name inside"),
     ],
 )
 def test_an_argument_is_not_set_in_place_of_something_else(text: str, why: str) -> None:
@@ -103,7 +103,7 @@ def test_an_argument_is_not_set_in_place_of_something_else(text: str, why: str) 
 
 def test_a_method_under_its_name_alone_is_not_renamed() -> None:
     text = "flat_map = ds.flat_map\nds = flat_map(f)\n"
-    assert "by its name alone" in refused(text, Rename(1, "interleave"))
+    assert "as a plain function" in refused(text, Rename(1, "interleave"))
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pipeline_lab.report.content import Content
     from pipeline_lab.report.report_on import Report
     from pipeline_lab.tuning.opened_search import AnyTuning
+    from pipeline_lab.ui.shared.cache import Fingerprint
 
-Key: TypeAlias = tuple[Path, bool, tuple[int, int], str]
+Key: TypeAlias = "tuple[Path, bool, Fingerprint, str]"
 """A run's folder, whether it is a sample, and what changes when its record or its measurements do."""
 
 MAX_RUNS = 20
