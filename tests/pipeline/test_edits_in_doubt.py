@@ -19,7 +19,8 @@ def read_last(text: str) -> Recipe:
     """Return the recipe of a script whose dataset a library makes, and which its last loop or call of ``fit`` reads."""
     recipe = written_recipe(text, **OF_LIBRARY)
     last = max(recipe.uses, key=lambda use: 0 if use.place is None else use.place.line)
-    return replace(recipe, uses=(last,))
+    made = tuple(call for call in recipe.calls if not call.is_direct)  # zip and map are Python's own here
+    return replace(recipe, calls=made, uses=(replace(last, call=made[-1].number),))
 
 
 @pytest.mark.parametrize(
