@@ -56,8 +56,9 @@ def test_a_script_that_cannot_run_gets_one_sentence(lab: Lab, command: str, tmp_
     (tmp_path / "train.py").write_text("x = (\n")
     damaged = call(command, tmp_path / "train.py", "--store", lab.store.root)
     assert (damaged.exit_code, damaged.stdout) == (1, ""), "there is no report of a search that did not begin"
-    assert "failed. The script ended with exit code 1 after “SyntaxError: '(' was never closed”" in " ".join(
-        damaged.stderr.split()
+    assert (
+        "failed. The script stopped at train.py, line 1 with SyntaxError: '(' was never closed. Fix that first."
+        in " ".join(damaged.stderr.split())
     )
 
 

@@ -12,7 +12,7 @@ from typing import IO
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.recipe import TRAINING, read_recipe
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.script.sample_process import Script
@@ -64,9 +64,11 @@ def record_script(
         log.seek(max(0, log.tell() - SAID_BYTES))
         said = log.read().decode(errors="replace").strip().rpartition("\n")[2]
     new = _new(store, known, name)
+    if code and new is not None and (reason := read_record(new).status.reason):
+        raise RunFailedError(f"{reason} Fix that first.")
     if code or new is None:
         reason = f"ended with exit code {code}" if code else "was not recorded"
-        raise RunFailedError(f"The script {reason}{f' after “{said}”' if said else ''}; mend that first.")
+        raise RunFailedError(f"The script {reason}{f' after “{said}”' if said else ''}; fix that first.")
     return new
 
 
