@@ -74,7 +74,7 @@ def find_workers(chain: Chain) -> Iterator[RewritePlace]:
                     f"Let {WORKERS} threads make the batches of {part.function}.",
                     (
                         "Several threads call it at a time; it must not change what they share.",
-                        *((ANEW,) if part.kind == "PyDataset" else ()),
+                        *((ANEW,) if part.kind == "PyDataset" and not part.ends_with_epoch else ()),
                     ),
                 )
 

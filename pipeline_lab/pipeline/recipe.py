@@ -5,6 +5,7 @@ Importing this module loads neither TensorFlow nor pydantic.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,8 @@ from pipeline_lab.errors import StoreError
 SCHEMA_VERSION = 1
 """1: calls, uses, files; calls may say which operations of their functions keep a state (``stateful``)."""
 
+INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+"""Folders of installed packages, whose files are not the user's."""
 COPIES = "sources"
 """Folder beside the recipe with the copies of the user's files."""
 TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
@@ -85,11 +88,20 @@ class PythonPart:
         kind: ``py_function``, ``numpy_function``, ``generator``, ``PyDataset``, or ``Sequence`` of Keras 2.
         function: What is run.
         place: Of the call of ``tf.py_function`` and its like; None without one.
+        batches: Of a pass over a ``PyDataset`` or ``Sequence``; None where it has no end, or is something else.
+        steps: Batches of it that Keras was told to take for an epoch; None where it takes all.
     """
 
     kind: str
     function: UserFunction
     place: SourcePlace | None = None
+    batches: int | None = None
+    steps: int | None = None
+
+    @property
+    def ends_with_epoch(self) -> bool:
+        """Whether a pass is known to end where an epoch does, so that each epoch begins with the first batch."""
+        return self.batches is not None and self.steps in (None, self.batches)
 
 
 @dataclass(frozen=True)
@@ -258,7 +270,13 @@ def _call(document: dict[str, Any]) -> DatasetCall:
         "stateful": tuple(document.get("stateful", ())),
         "place": _place(document["place"]),
         "python": tuple(
-            PythonPart(part["kind"], UserFunction(**part["function"]), _place(part["place"]))
+            PythonPart(
+                part["kind"],
+                UserFunction(**part["function"]),
+                _place(part["place"]),
+                part.get("batches"),
+                part.get("steps"),
+            )
             for part in document["python"]
         ),
     }

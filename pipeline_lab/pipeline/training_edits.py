@@ -1,7 +1,7 @@
 """Arguments of the training, written where they belong: into the model's ``compile``, where a ``PyDataset`` is made, or into ``fit``."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 
 import libcst as cst
@@ -9,13 +9,18 @@ import libcst as cst
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
 from pipeline_lab.pipeline.loop_edits import join_passes
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice, parameters_of
-from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetUse, PythonPart, Recipe
+from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetCall, DatasetUse, PythonPart, Recipe
 from pipeline_lab.pipeline.shared_state import find_writes
 
 Find = Callable[[str], ParsedSource]
 COMPILED = frozenset({"steps_per_execution"})
 """Arguments of ``compile``; others are a ``PyDataset``'s, or of Keras 2 ``fit``'s."""
 _BASES = frozenset({"PyDataset", "Sequence"})
+_MADE_FOR_WORKERS = re.compile(
+    r"(tf_)?keras\..*\.(DirectoryIterator|DataFrameIterator|NumpyArrayIterator)\.__getitem__"
+)
+"""What ``ImageDataGenerator`` makes. It changes the order of an epoch, which is there once Keras has read a batch for its shape, and a
+count, which only seeds draws: a seed the proof refuses."""
 
 
 def edit_training(
@@ -61,7 +66,7 @@ def _with_workers(
 ) -> Iterator[tuple[str, Splice]]:
     """Give threads to a ``PyDataset``, or with Keras 2 to ``fit``."""
     part = _python_of_keras(recipe, use)
-    _check_passes(source, fit)
+    _check_passes(recipe, use, part, source, fit)
     _check_state(part, texts)
     if part.kind == "Sequence":
         _check_evaluation(recipe, use, part, fit)
@@ -157,13 +162,17 @@ def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
     raise RefusedError("The training reads no PyDataset or Sequence.")
 
 
-def _check_passes(source: ParsedSource, fit: cst.Call) -> None:
+def _check_passes(recipe: Recipe, use: DatasetUse, part: PythonPart, source: ParsedSource, fit: cst.Call) -> None:
     """Refuse workers where a pass may end before the data do: without them the next one goes on there, with them it begins anew."""
     _check_plain(fit)
     given, steps = _given(fit), _argument(fit, "steps_per_epoch")
-    ends_early = steps is not None and (given is None or source.code(steps) != f"len({source.code(given)})")
-    for name, is_early in (("steps_per_epoch", ends_early), ("validation_steps", _argument(fit, "validation_steps"))):
-        if is_early:
+    is_whole = given is not None and steps is not None and source.code(steps) == f"len({source.code(given)})"
+    others = [each for call in _fed(recipe, _read_beside(recipe, use)) for each in call.python]
+    for name, ends in (
+        ("steps_per_epoch", is_whole or part.ends_with_epoch),
+        ("validation_steps", bool(others) and all(each.ends_with_epoch for each in others)),
+    ):
+        if _argument(fit, name) is not None and not ends:
             raise RefusedError(
                 f"With {name}, Keras goes on in the data where the last pass ended; with workers it would begin anew."
             )
@@ -177,6 +186,8 @@ def _check_plain(fit: cst.Call) -> None:
 def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:
     """Refuse threads where making a batch changes the dataset: which batch sees the change would be up to chance, and no proof can tell."""
     function = part.function
+    if _MADE_FOR_WORKERS.fullmatch(f"{function.module}.{function.name}"):
+        return
     text, method = texts.get(function.file), function.name.rpartition(".")[2]
     found = None if text is None else next(find_writes(text, method, function.line), None)
     if found is not None:
@@ -184,17 +195,27 @@ def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:
         raise RefusedError(f"{function.name} changes {found.name} ({place}), which several threads would share.")
 
 
+def _read_beside(recipe: Recipe, use: DatasetUse) -> list[DatasetUse]:
+    """Return what else is read where a dataset is, as the validation data of ``fit`` are."""
+    return [each for each in recipe.uses if each.place == use.place and each.call != use.call]
+
+
+def _fed(recipe: Recipe, uses: Iterable[DatasetUse]) -> list[DatasetCall]:
+    """Return the calls by which Keras feeds Python to what is read."""
+    calls = (call for use in uses for call in recipe.upstream(use.call))
+    return [call for call in calls if call.method == "from_generator" and not call.is_direct]
+
+
 def _check_evaluation(recipe: Recipe, use: DatasetUse, part: PythonPart, fit: cst.Call) -> None:
     """Refuse workers where ``fit`` hands them on to Python of another kind, for the proof reads only what is trained on."""
-    others = [each for each in recipe.uses if each.place == use.place and each.call != use.call]
+    others = _read_beside(recipe, use)
     if _argument(fit, "validation_data") is not None and not others:
         raise RefusedError("fit would hand its workers on to its validation_data, which the run did not read.")
-    for call in (call for one in others for call in recipe.upstream(one.call)):
-        if call.method == "from_generator" and not call.is_direct:
-            others_read = [each.function for each in call.python]
-            if others_read != [part.function]:
-                name = others_read[0].name if others_read else "its validation_data"
-                raise RefusedError(f"fit would hand its workers on to {name} as well, which is not proved.")
+    for call in _fed(recipe, others):
+        others_read = [each.function for each in call.python]
+        if others_read != [part.function]:
+            name = others_read[0].name if others_read else "its validation_data"
+            raise RefusedError(f"fit would hand its workers on to {name} as well, which is not proved.")
 
 
 def _class_of(source: ParsedSource, name: str) -> cst.ClassDef:

@@ -23,7 +23,7 @@ from pipeline_lab.pipeline.changes import (
     SetArgument,
     SetTraining,
 )
-from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
+from pipeline_lab.pipeline.recipe import TRAINING, VALIDATION, DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from tests.support.edited import CHAIN, HEAD, PREFETCH, change, changed_lines, edit, refused, written
 from tests.support.written_recipe import PATH, place_of, written_recipe
@@ -308,6 +308,26 @@ def test_workers_are_refused_where_making_a_batch_changes_what_they_would_share(
     assert refused(counting, edit_, recipe=_images(counting)) == reason
 
 
+def test_keras_own_iterators_of_images_are_made_for_workers_and_others_like_them_are_not() -> None:
+    text, edit_ = "train = images.flow(x)\nmodel.fit(train)\n", SetTraining("workers", 4)
+    file = "/env/site-packages/keras/src/legacy/preprocessing/image.py"
+    counting = "class DirectoryIterator(Iterator):\n    def __getitem__(self, index):\n        self.seen += 1\n"
+    for name, is_theirs in (("DirectoryIterator", True), ("MineIterator", False)):
+        function = UserFunction(f"{name}.__getitem__", "keras.src.legacy.preprocessing.image", file, 3)
+        recipe = _images(text, part=PythonPart("PyDataset", function))
+        made = edit_sources(recipe, [change(edit_)], {PATH: text, file: counting.replace("DirectoryIterator", name)})
+        assert list(made.texts) == ([PATH] if is_theirs else [])
+        assert is_theirs or "changes self.seen" in made.refused[0].reason
+
+
+def test_a_class_of_an_installed_package_is_not_edited() -> None:
+    file = "/env/lib/python3.11/site-packages/images/data.py"
+    package, text = IMAGES.format(and_more="", given="").split("\n\n\n")
+    recipe = _images(text, file=file)
+    made = edit_sources(recipe, [change(SetTraining("workers", 4))], {PATH: text, file: package})
+    assert made.texts == {PATH: text.replace("model.fit", "train.workers = 4\nmodel.fit")}
+
+
 def test_workers_of_a_librarys_class_are_set_before_the_training() -> None:
     text = "train = generator.flow_from_directory('data')\nmodel.fit(train, epochs=3)\n"
     edit_ = SetTraining("workers", 4)
@@ -361,9 +381,9 @@ def _item_of(name: str, file: str, kind: str) -> PythonPart:
     return PythonPart(kind, UserFunction(f"{name}.__getitem__", "__main__", file, 6))
 
 
-def _images(text: str, file: str = PATH, kind: str = "PyDataset") -> Recipe:
+def _images(text: str, file: str = PATH, kind: str = "PyDataset", part: PythonPart | None = None) -> Recipe:
     recipe = written_recipe(text)
-    call = DatasetCall(1, "from_generator", python=(_item_of("Images", file, kind),), is_direct=False)
+    call = DatasetCall(1, "from_generator", python=(part or _item_of("Images", file, kind),), is_direct=False)
     return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1),))
 
 
@@ -420,6 +440,35 @@ def test_workers_are_refused_where_a_pass_may_end_before_the_data_do(kind: str) 
         assert "workers=4" in written(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
     by_place = text.replace("epochs=9", f"{', '.join(['None'] * 11)}, 100")
     assert "With steps_per_epoch" in refused(by_place, edit_, recipe=_images(by_place, kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("batches", "steps", "of_validation", "reason"),
+    [
+        (100, 100, (5, 5), ""),
+        (101, 100, (5, 5), "With steps_per_epoch"),
+        (None, 100, (5, 5), "With steps_per_epoch"),  # it has no end, or that is not known
+        (100, 100, (6, 5), "With validation_steps"),
+        (100, 100, None, "With validation_steps"),
+    ],
+)
+def test_workers_are_written_where_an_epoch_was_seen_to_end_with_the_data(
+    batches: int | None, steps: int, of_validation: tuple[int, int] | None, reason: str
+) -> None:
+    text = IMAGES.format(and_more="", given="").replace(
+        "validation_data=val", "validation_data=val, steps_per_epoch=n // 32, validation_steps=5"
+    )
+    part = replace(_item_of("Images", PATH, "PyDataset"), batches=batches, steps=steps)
+    recipe = _images(text, part=part)
+    if of_validation is not None:
+        part = replace(part, batches=of_validation[0], steps=of_validation[1])
+        call = DatasetCall(2, "from_generator", python=(part,), is_direct=False)
+        use = replace(recipe.uses[0], role=VALIDATION, call=2)
+        recipe = replace(recipe, calls=(*recipe.calls, call), uses=(*recipe.uses, use))
+    if reason:
+        assert reason in refused(text, SetTraining("workers", 4), recipe=recipe)
+    else:
+        assert "workers=4" in written(text, SetTraining("workers", 4), recipe=recipe)
 
 
 def test_the_diff_names_files_below_the_folder() -> None:

@@ -45,6 +45,8 @@ class NotedPython:
     kind: str
     function: UserFunction
     site: CallSite | None
+    batches: int | None = None
+    steps: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +332,8 @@ class _Writer:
 
 
 def _write_python(part: NotedPython) -> PythonPart:
-    return PythonPart(part.kind, part.function, None if part.site is None else write_site(part.site, part.kind).place)
+    place = None if part.site is None else write_site(part.site, part.kind).place
+    return PythonPart(part.kind, part.function, place, part.batches, part.steps)
 
 
 _KERAS_ROLES = {"fit": TRAINING, "evaluate": EVALUATION, "predict": PREDICTION, "adapt": ADAPTING}

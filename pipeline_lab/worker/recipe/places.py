@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from pipeline_lab.pipeline.recipe import SourcePlace
+from pipeline_lab.pipeline.recipe import INSTALLED, SourcePlace
 
 _PACKAGE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _LIBRARIES = tuple(
@@ -24,7 +24,6 @@ _LIBRARIES = tuple(
     for name, path in sysconfig.get_paths().items()
     if name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _NEVER_SHOWN = tuple(f"{os.sep}{name}{os.sep}" for name in ("tensorflow", "keras", "tf_keras"))
 _GENERATED, _AUTOGRAPH = "__autograph_generated_file", f"{os.sep}autograph{os.sep}"
 MAX_TEXT = 60
@@ -34,7 +33,7 @@ MAX_TEXT = 60
 @functools.cache
 def _is_library(file: str) -> bool:
     """Say whether a file is none of the user's: of a package, of Python, of this package."""
-    return file.startswith(("<frozen ", _PACKAGE, *_LIBRARIES)) or any(part in file for part in _INSTALLED)
+    return file.startswith(("<frozen ", _PACKAGE, *_LIBRARIES)) or any(part in file for part in INSTALLED)
 
 
 def is_users(file: str) -> bool:
@@ -45,7 +44,7 @@ def is_users(file: str) -> bool:
 @functools.cache
 def is_framework(file: str) -> bool:
     """Say whether a file is one of TensorFlow, Keras or this package."""
-    installed = any(part in file for part in _INSTALLED)
+    installed = any(part in file for part in INSTALLED)
     return file.startswith(("<frozen ", _PACKAGE)) or (installed and any(part in file for part in _NEVER_SHOWN))
 
 
@@ -304,11 +303,11 @@ _OF_EPOCHS = ("EpochIterator", "DataHandler")
 """How the classes are called that go through data for Keras 3 and Keras 2."""
 
 
-def describe_frame_owner(frame: FrameType | None) -> Any:
-    """Return what Keras was given to read, where a frame belongs to what goes through it for Keras; None elsewhere."""
+def given_to_keras(frame: FrameType | None) -> tuple[Any, int | None]:
+    """Return what Keras was given to read, and its steps per epoch, where a frame belongs to what goes through it; None elsewhere."""
     while frame is not None:
         if frame.f_code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__.endswith(_OF_EPOCHS):
-            given = frame.f_locals
-            return given.get("x", (given.get("kwargs") or {}).get("x"))
+            given = {**(frame.f_locals.get("kwargs") or {}), **frame.f_locals}
+            return given.get("x"), given.get("steps_per_epoch")
         frame = frame.f_back
-    return None
+    return None, None

@@ -28,7 +28,7 @@ from pipeline_lab.worker.recipe.notes import (
     note_of,
     role_of,
 )
-from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
+from pipeline_lab.worker.recipe.places import CallSite, find_site, given_to_keras, is_users
 from pipeline_lab.worker.recipe.values import as_plain, function_of, method_of, reads_state, stateful_operations
 
 _OTHERS = frozenset(
@@ -373,14 +373,19 @@ def datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _note_generator(note: Note, generator: Any) -> None:
     """Note the user's Python behind ``from_generator``, which Keras calls for what ``fit`` is given."""
-    given = describe_frame_owner(sys._getframe(2))
+    given, steps = given_to_keras(sys._getframe(2))
     if given is not None and hasattr(given, "__getitem__") and (method := method_of(given, "__getitem__")) is not None:
         kind = (
             "Sequence" if any(each.__module__.startswith("tf_keras.") for each in type(given).__mro__) else "PyDataset"
         )
-        note.python.append(NotedPython(kind, method, None))
+        note.python.append(NotedPython(kind, method, None, _batches(given), steps))
     elif (called := function_of(given if given is not None else generator)) is not None:
         note.python.append(NotedPython("generator", called, None))
+
+
+def _batches(given: Any) -> int | None:
+    """Return how many batches a ``PyDataset`` or ``Sequence`` has; None where that has no end."""
+    return getattr(given, "num_batches", None) if hasattr(type(given), "num_batches") else len(given)
 
 
 def current_graph() -> Any:

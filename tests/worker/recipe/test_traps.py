@@ -356,6 +356,18 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     assert "sets the seed" in left(fix("crops", source=numpy_seeded))["workers"]
 
 
+def test_workers_make_what_an_image_data_generator_draws_where_an_epoch_is_a_whole_pass(fix: FixScript) -> None:
+    found = fix("flipped")
+    assert proposed(found) == ["workers"], left(found)
+    assert found.proof is not None
+    assert "each element has a random generator of its own in Python" in found.proof.sentence
+    assert "+flipped.workers = 4\n" in found.diff()
+    longer = SCRIPTS["flipped"].replace("len(x) // 4", "5")
+    assert "With steps_per_epoch" in left(fix("flipped", source=longer))["workers"]
+    seeded = SCRIPTS["flipped"].replace("batch_size=4", "batch_size=4, seed=3")
+    assert "sets the seed" in left(fix("flipped", source=seeded))["workers"]
+
+
 def test_workers_make_the_batches_of_a_sequence_of_keras_2_whose_epochs_change_nothing(fix: FixScript) -> None:
     assert "may wait 5 s" in left(fix("crops-of-keras-2"))["workers"], "nothing says how long an epoch is"
     found = fix("crops-of-keras-2", "workers")

@@ -226,6 +226,18 @@ model.fit(crops, epochs=2, verbose=0)
 
 CROPS_OF_KERAS_2 = CROPS.replace("import keras\n", "import tf_keras as keras\n").replace("PyDataset", "Sequence")
 
+FLIPPED = """
+import keras
+import numpy as np
+from tensorflow.keras.preprocessing.image import ImageDataGenerator
+
+x = np.arange(24 * 8 * 8 * 3).reshape(24, 8, 8, 3) / 4608
+flipped = ImageDataGenerator(horizontal_flip=True, channel_shift_range=0.2).flow(x, np.zeros(24), batch_size=4)
+model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(flipped, steps_per_epoch=len(x) // 4, epochs=2, verbose=0)
+"""
+
 FILLED_ONCE = HEAD + """
 from pathlib import Path
 
@@ -369,6 +381,7 @@ SCRIPTS = {
     "counts": COUNTS,
     "crops": CROPS,
     "crops-of-keras-2": CROPS_OF_KERAS_2,
+    "flipped": FLIPPED,
     "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
