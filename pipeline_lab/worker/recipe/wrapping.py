@@ -378,14 +378,21 @@ def _note_generator(note: Note, generator: Any) -> None:
         kind = (
             "Sequence" if any(each.__module__.startswith("tf_keras.") for each in type(given).__mro__) else "PyDataset"
         )
-        note.python.append(NotedPython(kind, method, None, _batches(given), steps))
+        note.python.append(NotedPython(kind, method, None, _batches(given), _whole(steps)))
     elif (called := function_of(given if given is not None else generator)) is not None:
         note.python.append(NotedPython("generator", called, None))
 
 
 def _batches(given: Any) -> int | None:
     """Return how many batches a ``PyDataset`` or ``Sequence`` has; None where that has no end."""
-    return getattr(given, "num_batches", None) if hasattr(type(given), "num_batches") else len(given)
+    return _whole(given.num_batches if hasattr(type(given), "num_batches") else len(given))
+
+
+def _whole(number: Any) -> int | None:
+    """Return a number of any kind, of NumPy's for example, as JSON can keep it."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return int(number)
+    return None
 
 
 def current_graph() -> Any:

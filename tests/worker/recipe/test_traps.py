@@ -362,7 +362,7 @@ def test_workers_make_what_an_image_data_generator_draws_where_an_epoch_is_a_who
     assert found.proof is not None
     assert "each element has a random generator of its own in Python" in found.proof.sentence
     assert "+flipped.workers = 4\n" in found.diff()
-    longer = SCRIPTS["flipped"].replace("len(x) // 4", "5")
+    longer = SCRIPTS["flipped"].replace("np.int64(len(x) // 4)", "5")
     assert "With steps_per_epoch" in left(fix("flipped", source=longer))["workers"]
     seeded = SCRIPTS["flipped"].replace("batch_size=4", "batch_size=4, seed=3")
     assert "sets the seed" in left(fix("flipped", source=seeded))["workers"]

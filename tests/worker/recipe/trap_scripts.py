@@ -235,7 +235,7 @@ x = np.arange(24 * 8 * 8 * 3).reshape(24, 8, 8, 3) / 4608
 flipped = ImageDataGenerator(horizontal_flip=True, channel_shift_range=0.2).flow(x, np.zeros(24), batch_size=4)
 model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(1)])
 model.compile("sgd", "mse")
-model.fit(flipped, steps_per_epoch=len(x) // 4, epochs=2, verbose=0)
+model.fit(flipped, steps_per_epoch=np.int64(len(x) // 4), epochs=2, verbose=0)
 """
 
 FILLED_ONCE = HEAD + """
