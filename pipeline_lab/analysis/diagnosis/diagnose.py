@@ -6,6 +6,7 @@ that of the traces that are being read. Of a run that goes on, :class:`RunFold` 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ class RunFold:
             listed: All that there are, where they were listed just now.
         """
         paths = window_paths(self._folder) if listed is None else listed
-        return [Path(path) for path in paths if path not in self._known]
+        return list(map(Path, filterfalse(self._known.__contains__, paths)))
 
     def add_new(
         self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: Sequence[str] | None = None

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from pipeline_lab.runs.run_folder import RunFolder
@@ -78,7 +78,7 @@ class WindowList:
 
     def _not_settled(self, windows: Sequence[str]) -> list[str] | None:
         """Return the others, oldest first; None where they do not just follow the settled ones, or are too few."""
-        others = sorted((window for window in windows if window not in self._settled), key=_by_number)
+        others = sorted(filterfalse(self._settled.__contains__, windows), key=_by_number)
         are_all_there = len(windows) - len(others) == len(self._settled)
         follow = not self._settled or (
             len(others) >= NEWEST and _by_number(next(reversed(self._settled))) < _by_number(others[0])
