@@ -60,7 +60,7 @@ def place_pool(chain: Chain, threads: int) -> RewritePlace:
     )
 
 
-ANEW = "Where steps_per_epoch ends an epoch before the data do, each epoch would begin with the first batches."
+CARRIED_OVER = "Where an epoch ends before its data do, workers carry batches over into the next one."
 
 
 def find_workers(chain: Chain) -> Iterator[RewritePlace]:
@@ -74,7 +74,7 @@ def find_workers(chain: Chain) -> Iterator[RewritePlace]:
                     f"Let {WORKERS} threads make the batches of {part.function}.",
                     (
                         "Several threads call it at a time; it must not change what they share.",
-                        *((ANEW,) if part.kind == "PyDataset" and not part.ends_with_epoch else ()),
+                        *((CARRIED_OVER,) if chain.use.carried_over != "" else ()),
                     ),
                 )
 

@@ -18,13 +18,17 @@ from pipeline_lab.errors import StoreError
 SCHEMA_VERSION = 1
 """1: calls, uses, files; calls may say which operations of their functions keep a state (``stateful``)."""
 
-INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-"""Folders of installed packages, whose files are not the user's."""
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 COPIES = "sources"
 """Folder beside the recipe with the copies of the user's files."""
 TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
 ADAPTING, LOOP = "adapting", "loop"
 """What a dataset was read for: by Keras' ``fit`` and its kin, to adapt a layer, or by a loop of the user's own."""
+
+
+def is_installed(file: str) -> bool:
+    """Say whether a file belongs to an installed package."""
+    return any(folder in file for folder in _INSTALLED)
 
 
 @dataclass(frozen=True)
@@ -88,20 +92,15 @@ class PythonPart:
         kind: ``py_function``, ``numpy_function``, ``generator``, ``PyDataset``, or ``Sequence`` of Keras 2.
         function: What is run.
         place: Of the call of ``tf.py_function`` and its like; None without one.
-        batches: Of a pass over a ``PyDataset`` or ``Sequence``; None where it has no end, or is something else.
-        steps: Batches of it that Keras was told to take for an epoch; None where it takes all.
+        maker: Number of the ``PyDataset`` or ``Sequence``, by which it is told from others of its class; None of something else.
+        calls: What of the user's a class of Keras' own runs: the function, or the class, of an ``ImageDataGenerator``.
     """
 
     kind: str
     function: UserFunction
     place: SourcePlace | None = None
-    batches: int | None = None
-    steps: int | None = None
-
-    @property
-    def ends_with_epoch(self) -> bool:
-        """Whether a pass is known to end where an epoch does, so that each epoch begins with the first batch."""
-        return self.batches is not None and self.steps in (None, self.batches)
+    maker: int | None = None
+    calls: UserFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +159,8 @@ class DatasetUse:
         reads_state: Its functions read variables or tables, which others may change between epochs.
         seconds: From each time it was begun until another dataset was read, but for validation, in all.
         trained_steps: Steps of a loop in which gradients were taken, as far as that was seen.
+        carried_over: Why workers would carry batches of a ``PyDataset`` or ``Sequence`` over from one epoch to the next; empty where they
+            would not, None where Keras makes no batches of one.
     """
 
     role: str
@@ -172,6 +173,7 @@ class DatasetUse:
     length: int | None = None
     reads_state: bool = False
     trained_steps: int = 0
+    carried_over: str | None = None
 
 
 @dataclass(frozen=True)
@@ -274,8 +276,8 @@ def _call(document: dict[str, Any]) -> DatasetCall:
                 part["kind"],
                 UserFunction(**part["function"]),
                 _place(part["place"]),
-                part.get("batches"),
-                part.get("steps"),
+                part.get("maker"),
+                None if part.get("calls") is None else UserFunction(**part["calls"]),
             )
             for part in document["python"]
         ),

@@ -42,7 +42,7 @@ from pipeline_lab.pipeline.function_parts import FunctionParts, split_function
 from pipeline_lab.pipeline.loop_edits import line_of_iterator
 from pipeline_lab.pipeline.moved_calls import MoveBeforeBranch, MovedCall, is_inside
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
-from pipeline_lab.pipeline.recipe import INSTALLED, LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
+from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace, is_installed
 from pipeline_lab.pipeline.rewrites import PARAMETERS
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 from pipeline_lab.pipeline.statements import Branch, branch_between, check_adjacent
@@ -194,7 +194,7 @@ class _Writer:
 
     def _source(self, path: str) -> ParsedSource:
         if path not in self._parsed:
-            if any(each in path for each in INSTALLED):
+            if is_installed(path):
                 raise RefusedError(f"{Path(path).name} belongs to an installed package.")
             if path not in self._texts:
                 raise RefusedError(f"The source of {Path(path).name} is not at hand.")

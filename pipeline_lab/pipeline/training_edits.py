@@ -9,18 +9,17 @@ import libcst as cst
 from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
 from pipeline_lab.pipeline.loop_edits import join_passes
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice, parameters_of
-from pipeline_lab.pipeline.recipe import OF_KERAS, DatasetCall, DatasetUse, PythonPart, Recipe
+from pipeline_lab.pipeline.recipe import OF_KERAS, TRAINING, VALIDATION, DatasetCall, DatasetUse, PythonPart, Recipe
 from pipeline_lab.pipeline.shared_state import find_writes
 
 Find = Callable[[str], ParsedSource]
 COMPILED = frozenset({"steps_per_execution"})
 """Arguments of ``compile``; others are a ``PyDataset``'s, or of Keras 2 ``fit``'s."""
 _BASES = frozenset({"PyDataset", "Sequence"})
-_MADE_FOR_WORKERS = re.compile(
-    r"(tf_)?keras\..*\.(DirectoryIterator|DataFrameIterator|NumpyArrayIterator)\.__getitem__"
-)
-"""What ``ImageDataGenerator`` makes. It changes the order of an epoch, which is there once Keras has read a batch for its shape, and a
-count, which only seeds draws: a seed the proof refuses."""
+_MADE_FOR_WORKERS = re.compile(r"keras\..*\.(DirectoryIterator|DataFrameIterator|NumpyArrayIterator)\.__getitem__")
+"""What an ``ImageDataGenerator`` makes. Its batches may be made at once: they change only the order of the epoch, which is set before
+workers begin, and a count that is used only with a seed, which the proof refuses."""
+UNKNOWN = "The recording does not say whether its epochs end where its data do; record the script again."
 
 
 def edit_training(
@@ -66,23 +65,24 @@ def _with_workers(
 ) -> Iterator[tuple[str, Splice]]:
     """Give threads to a ``PyDataset``, or with Keras 2 to ``fit``."""
     part = _python_of_keras(recipe, use)
-    _check_passes(recipe, use, part, source, fit)
+    _check_plain(fit)
     _check_state(part, texts)
     if part.kind == "Sequence":
         _check_evaluation(recipe, use, part, fit)
+        _check_epochs(each for each in (use, *_read_beside(recipe, use)) if _fed(recipe, [each]))
         yield from _with_argument(source, fit, edit)
+        return
+    try:
+        made_in, call, is_for_all = _where_made(part, find, texts, source, fit)
+    except RefusedError:
+        given = _given(fit)
+        if not isinstance(given, cst.Name) or is_parameter(source, fit, given):
+            raise
+        _check_epochs(_uses_of(recipe, part))
+        yield _line_before(source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value, fit)}")
     else:
-        try:
-            made_in, call = _where_made(part, find, texts, source, fit)
-        except RefusedError:
-            given = _given(fit)
-            if not isinstance(given, cst.Name) or is_parameter(source, fit, given):
-                raise
-            yield _line_before(
-                source, fit, f"{given.value}.{edit.name} = {source.write_value(edit.name, edit.value, fit)}"
-            )
-        else:
-            yield from _with_argument(made_in, call, edit)
+        _check_epochs(_uses_of(recipe, part, of_its_class=is_for_all))
+        yield from _with_argument(made_in, call, edit)
 
 
 def _with_argument(source: ParsedSource, call: cst.Call, edit: SetTraining) -> Iterator[tuple[str, Splice]]:
@@ -141,8 +141,8 @@ def _compile_of(source: ParsedSource, model: cst.BaseExpression) -> cst.Call:
 
 def _where_made(
     part: PythonPart, find: Find, texts: Mapping[str, str], source: ParsedSource, fit: cst.Call
-) -> tuple[ParsedSource, cst.Call]:
-    """Return the call that gives a ``PyDataset`` its workers: of its constructor, or of its base's."""
+) -> tuple[ParsedSource, cst.Call, bool]:
+    """Return the call that gives a ``PyDataset`` its workers, of its constructor or of its base's, and whether all of its class get them."""
     name = part.function.name.rpartition(".")[0].rpartition(".")[2]
     if part.function.file not in texts:
         raise RefusedError(f"The source of {name} is not at hand.")
@@ -150,8 +150,8 @@ def _where_made(
     kind = _class_of(defined, name)
     base_call = _base_call(defined, kind, name)
     if base_call is not None and not any(each.star == "**" for each in base_call.args):
-        return defined, base_call
-    return source, _made_for(source, fit, name)
+        return defined, base_call, True
+    return source, _made_for(source, fit, name), False
 
 
 def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
@@ -162,20 +162,21 @@ def _python_of_keras(recipe: Recipe, use: DatasetUse) -> PythonPart:
     raise RefusedError("The training reads no PyDataset or Sequence.")
 
 
-def _check_passes(recipe: Recipe, use: DatasetUse, part: PythonPart, source: ParsedSource, fit: cst.Call) -> None:
-    """Refuse workers where a pass may end before the data do: without them the next one goes on there, with them it begins anew."""
-    _check_plain(fit)
-    given, steps = _given(fit), _argument(fit, "steps_per_epoch")
-    is_whole = given is not None and steps is not None and source.code(steps) == f"len({source.code(given)})"
-    others = [each for call in _fed(recipe, _read_beside(recipe, use)) for each in call.python]
-    for name, ends in (
-        ("steps_per_epoch", is_whole or part.ends_with_epoch),
-        ("validation_steps", bool(others) and all(each.ends_with_epoch for each in others)),
-    ):
-        if _argument(fit, name) is not None and not ends:
-            raise RefusedError(
-                f"With {name}, Keras goes on in the data where the last pass ended; with workers it would begin anew."
-            )
+def _uses_of(recipe: Recipe, part: PythonPart, *, of_its_class: bool = False) -> list[DatasetUse]:
+    """Return where a ``PyDataset`` is read, or where all of its class are."""
+    return [
+        use
+        for use in recipe.uses
+        for each in (python for call in _fed(recipe, [use]) for python in call.python)
+        if each.function == part.function and (of_its_class or each.maker == part.maker)
+    ]
+
+
+def _check_epochs(uses: Iterable[DatasetUse]) -> None:
+    """Refuse workers for what is read in epochs, if they would carry batches over from one to the next."""
+    for use in uses:
+        if use.role in (TRAINING, VALIDATION) and use.carried_over != "":
+            raise RefusedError(UNKNOWN if use.carried_over is None else use.carried_over)
 
 
 def _check_plain(fit: cst.Call) -> None:
@@ -187,6 +188,10 @@ def _check_state(part: PythonPart, texts: Mapping[str, str]) -> None:
     """Refuse threads where making a batch changes the dataset: which batch sees the change would be up to chance, and no proof can tell."""
     function = part.function
     if _MADE_FOR_WORKERS.fullmatch(f"{function.module}.{function.name}"):
+        if part.calls is not None:
+            raise RefusedError(
+                f"{function.name} calls {part.calls}, which may change what several threads would share."
+            )
         return
     text, method = texts.get(function.file), function.name.rpartition(".")[2]
     found = None if text is None else next(find_writes(text, method, function.line), None)

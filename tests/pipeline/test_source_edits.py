@@ -308,16 +308,31 @@ def test_workers_are_refused_where_making_a_batch_changes_what_they_would_share(
     assert refused(counting, edit_, recipe=_images(counting)) == reason
 
 
-def test_keras_own_iterators_of_images_are_made_for_workers_and_others_like_them_are_not() -> None:
-    text, edit_ = "train = images.flow(x)\nmodel.fit(train)\n", SetTraining("workers", 4)
-    file = "/env/site-packages/keras/src/legacy/preprocessing/image.py"
-    counting = "class DirectoryIterator(Iterator):\n    def __getitem__(self, index):\n        self.seen += 1\n"
-    for name, is_theirs in (("DirectoryIterator", True), ("MineIterator", False)):
-        function = UserFunction(f"{name}.__getitem__", "keras.src.legacy.preprocessing.image", file, 3)
-        recipe = _images(text, part=PythonPart("PyDataset", function))
-        made = edit_sources(recipe, [change(edit_)], {PATH: text, file: counting.replace("DirectoryIterator", name)})
-        assert list(made.texts) == ([PATH] if is_theirs else [])
-        assert is_theirs or "changes self.seen" in made.refused[0].reason
+@pytest.mark.parametrize(
+    ("name", "calls", "reason"),
+    [
+        ("DirectoryIterator", None, ""),
+        ("MineIterator", None, "changes self.seen"),
+        (
+            "DirectoryIterator",
+            UserFunction("center", "__main__", PATH, 4),
+            "calls center (train.py:4), which may change",
+        ),
+    ],
+)
+def test_keras_own_iterators_of_images_get_workers_but_where_they_run_code_of_the_users(
+    name: str, calls: UserFunction | None, reason: str
+) -> None:
+    text, file = (
+        "train = images.flow(x)\nmodel.fit(train)\n",
+        "/env/site-packages/keras/src/legacy/preprocessing/image.py",
+    )
+    counting = f"class {name}(Iterator):\n    def __getitem__(self, index):\n        self.seen += 1\n"
+    function = UserFunction(f"{name}.__getitem__", "keras.src.legacy.preprocessing.image", file, 3)
+    recipe = _images(text, part=PythonPart("PyDataset", function, calls=calls))
+    made = edit_sources(recipe, [change(SetTraining("workers", 4))], {PATH: text, file: counting})
+    assert list(made.texts) == ([] if reason else [PATH])
+    assert reason in "".join(each.reason for each in made.refused)
 
 
 def test_a_class_of_an_installed_package_is_not_edited() -> None:
@@ -384,7 +399,7 @@ def _item_of(name: str, file: str, kind: str) -> PythonPart:
 def _images(text: str, file: str = PATH, kind: str = "PyDataset", part: PythonPart | None = None) -> Recipe:
     recipe = written_recipe(text)
     call = DatasetCall(1, "from_generator", python=(part or _item_of("Images", file, kind),), is_direct=False)
-    return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1),))
+    return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1, carried_over=""),))
 
 
 def test_workers_of_a_sequence_of_keras_2_are_an_argument_of_fit() -> None:
@@ -420,55 +435,53 @@ def test_workers_that_fit_of_keras_2_would_hand_on_are_refused_where_that_is_not
             assert "=val, workers=4" in written(text, edit_, recipe=both)
 
 
+WHOLE, ENDS = "", "Its epochs do not end where its data do."
+CLASS, OBJECT, LINE = "super().__init__(workers=4)", "train = Images(a, workers=4)", "train.workers = 4"
+
+
+@pytest.mark.parametrize(
+    ("role", "of", "carried_over", "refused_for"),
+    [
+        (VALIDATION, "train", WHOLE, ()),
+        (VALIDATION, "train", ENDS, (CLASS, OBJECT, LINE)),
+        (VALIDATION, "another", ENDS, (CLASS,)),
+        (TRAINING, "another", ENDS, (CLASS,)),
+        (TRAINING, "another class", ENDS, ()),
+        ("evaluation", "train", ENDS, ()),  # a pass alone
+    ],
+)
+@pytest.mark.parametrize("edited", [CLASS, OBJECT, LINE])
+def test_workers_are_refused_where_any_epoch_that_they_feed_does_not_end_with_its_data(
+    edited: str, role: str, of: str, carried_over: str, refused_for: tuple[str, ...]
+) -> None:
+    given = {CLASS: ("", ""), OBJECT: (", **kwargs", "**kwargs"), LINE: ("", "")}[edited]
+    text = IMAGES.format(and_more=given[0], given=given[1])
+    text = text.replace("super().__init__()", "pass") if edited == LINE else text
+    recipe = _images(text)
+    part = replace(_item_of("Images", PATH, "PyDataset"), maker=0)
+    other = _item_of("Others", PATH, "PyDataset") if of == "another class" else part
+    other = replace(other, maker=0 if of == "train" else 1)
+    calls = [replace(recipe.calls[0], number=number, python=(one,)) for number, one in ((1, part), (2, other))]
+    elsewhere = replace(recipe.uses[0], role=role, call=2, place=None, carried_over=carried_over)
+    recipe = replace(recipe, calls=tuple(calls), uses=(*recipe.uses, elsewhere))
+    if edited in refused_for:
+        assert refused(text, SetTraining("workers", 4), recipe=recipe) == carried_over
+    else:
+        assert edited in written(text, SetTraining("workers", 4), recipe=recipe)
+
+
 @pytest.mark.parametrize("kind", ["PyDataset", "Sequence"])
-def test_workers_are_refused_where_a_pass_may_end_before_the_data_do(kind: str) -> None:
+def test_workers_are_refused_where_nothing_says_how_epochs_end(kind: str) -> None:
     text, edit_ = (
         IMAGES.format(and_more="", given="").replace("validation_data=val", "epochs=9"),
         SetTraining("workers", 4),
     )
-
-    def with_more(more: str) -> str:
-        return text.replace("epochs=9", f"epochs=9, {more}")
-
-    for more, reason in (
-        ("steps_per_epoch=100", "With steps_per_epoch, Keras goes on"),
-        ("validation_steps=5", "With validation_steps, Keras goes on"),
-        ("**options", "it takes * or **"),
-    ):
-        assert reason in refused(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
-    for more in ("steps_per_epoch=len(train)", "steps_per_epoch=None, validation_steps=None"):
-        assert "workers=4" in written(with_more(more), edit_, recipe=_images(with_more(more), kind=kind))
-    by_place = text.replace("epochs=9", f"{', '.join(['None'] * 11)}, 100")
-    assert "With steps_per_epoch" in refused(by_place, edit_, recipe=_images(by_place, kind=kind))
-
-
-@pytest.mark.parametrize(
-    ("batches", "steps", "of_validation", "reason"),
-    [
-        (100, 100, (5, 5), ""),
-        (101, 100, (5, 5), "With steps_per_epoch"),
-        (None, 100, (5, 5), "With steps_per_epoch"),  # it has no end, or that is not known
-        (100, 100, (6, 5), "With validation_steps"),
-        (100, 100, None, "With validation_steps"),
-    ],
-)
-def test_workers_are_written_where_an_epoch_was_seen_to_end_with_the_data(
-    batches: int | None, steps: int, of_validation: tuple[int, int] | None, reason: str
-) -> None:
-    text = IMAGES.format(and_more="", given="").replace(
-        "validation_data=val", "validation_data=val, steps_per_epoch=n // 32, validation_steps=5"
-    )
-    part = replace(_item_of("Images", PATH, "PyDataset"), batches=batches, steps=steps)
-    recipe = _images(text, part=part)
-    if of_validation is not None:
-        part = replace(part, batches=of_validation[0], steps=of_validation[1])
-        call = DatasetCall(2, "from_generator", python=(part,), is_direct=False)
-        use = replace(recipe.uses[0], role=VALIDATION, call=2)
-        recipe = replace(recipe, calls=(*recipe.calls, call), uses=(*recipe.uses, use))
-    if reason:
-        assert reason in refused(text, SetTraining("workers", 4), recipe=recipe)
-    else:
-        assert "workers=4" in written(text, SetTraining("workers", 4), recipe=recipe)
+    recipe = _images(text, kind=kind)
+    old = replace(recipe, uses=(replace(recipe.uses[0], carried_over=None),))
+    assert "record the script again" in refused(text, edit_, recipe=old)
+    starred = text.replace("epochs=9", "**options")
+    assert "it takes * or **" in refused(starred, edit_, recipe=_images(starred, kind=kind))
+    assert "workers=4" in written(text, edit_, recipe=recipe)
 
 
 def test_the_diff_names_files_below_the_folder() -> None:

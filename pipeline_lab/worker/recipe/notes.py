@@ -45,8 +45,8 @@ class NotedPython:
     kind: str
     function: UserFunction
     site: CallSite | None
-    batches: int | None = None
-    steps: int | None = None
+    maker: int | None = None
+    calls: UserFunction | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +204,7 @@ class _Use:
     site: CallSite | None
     note: Note
     facts: UseFacts
+    carried_over: str | None = None
     iterators: int = 0
     read: int = 0
     """When it was read last, in iterators of all uses."""
@@ -223,8 +224,10 @@ class Ledger:
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts]) -> UseKey:
-        """Note that a dataset is iterated over; facts about it are asked for at the first time."""
+    def add_use(
+        self, note: Note, role: str, site: CallSite | None, ask: Callable[[], UseFacts], carried_over: str | None = None
+    ) -> UseKey:
+        """Note that a dataset is iterated over; facts about it are asked for at the first time, but for what may come with each epoch."""
         made_at = frozenset(each.site.key for each in note.upstream() if each.site is not None)
         key = UseKey(role, None if site is None else site.key, made_at, note.method)
         with self._lock:
@@ -239,6 +242,8 @@ class Ledger:
             if role != VALIDATION:  # that is a part of the training, which goes on afterwards
                 self._count_time()
                 self._latest = use
+            if carried_over is not None:
+                use.carried_over = use.carried_over or carried_over
             use.note = note  # the latest one, which the latest trace names
             use.iterators += 1
             self._reads += 1
@@ -301,6 +306,7 @@ class _Writer:
             use.facts.length,
             use.facts.reads_state,
             use.trained.count,
+            use.carried_over,
         )
 
     def _write(self, note: Note) -> int:
@@ -333,7 +339,7 @@ class _Writer:
 
 def _write_python(part: NotedPython) -> PythonPart:
     place = None if part.site is None else write_site(part.site, part.kind).place
-    return PythonPart(part.kind, part.function, place, part.batches, part.steps)
+    return PythonPart(part.kind, part.function, place, part.maker, part.calls)
 
 
 _KERAS_ROLES = {"fit": TRAINING, "evaluate": EVALUATION, "predict": PREDICTION, "adapt": ADAPTING}

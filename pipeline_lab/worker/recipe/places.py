@@ -5,6 +5,7 @@ not looked up again, which costs microseconds; text is read from the source when
 """
 
 import ast
+import contextlib
 import functools
 import itertools
 import linecache
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from pipeline_lab.pipeline.recipe import INSTALLED, SourcePlace
+from pipeline_lab.pipeline.recipe import SourcePlace, is_installed
 
 _PACKAGE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _LIBRARIES = tuple(
@@ -33,7 +34,7 @@ MAX_TEXT = 60
 @functools.cache
 def _is_library(file: str) -> bool:
     """Say whether a file is none of the user's: of a package, of Python, of this package."""
-    return file.startswith(("<frozen ", _PACKAGE, *_LIBRARIES)) or any(part in file for part in INSTALLED)
+    return file.startswith(("<frozen ", _PACKAGE, *_LIBRARIES)) or is_installed(file)
 
 
 def is_users(file: str) -> bool:
@@ -44,8 +45,8 @@ def is_users(file: str) -> bool:
 @functools.cache
 def is_framework(file: str) -> bool:
     """Say whether a file is one of TensorFlow, Keras or this package."""
-    installed = any(part in file for part in INSTALLED)
-    return file.startswith(("<frozen ", _PACKAGE)) or (installed and any(part in file for part in _NEVER_SHOWN))
+    is_shown = not any(part in file for part in _NEVER_SHOWN)
+    return file.startswith(("<frozen ", _PACKAGE)) or (is_installed(file) and not is_shown)
 
 
 @dataclass(frozen=True)
@@ -303,11 +304,45 @@ _OF_EPOCHS = ("EpochIterator", "DataHandler")
 """How the classes are called that go through data for Keras 3 and Keras 2."""
 
 
-def given_to_keras(frame: FrameType | None) -> tuple[Any, int | None]:
-    """Return what Keras was given to read, and its steps per epoch, where a frame belongs to what goes through it; None elsewhere."""
+def describe_frame_owner(frame: FrameType | None) -> Any:
+    """Return what Keras was given to read, where a frame belongs to what goes through it for Keras; None elsewhere."""
     while frame is not None:
         if frame.f_code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__.endswith(_OF_EPOCHS):
-            given = {**(frame.f_locals.get("kwargs") or {}), **frame.f_locals}
-            return given.get("x"), given.get("steps_per_epoch")
+            given = frame.f_locals
+            return given.get("x", (given.get("kwargs") or {}).get("x"))
         frame = frame.f_back
-    return None, None
+    return None
+
+
+_ENUMERATING = ("_enumerate_iterator", "enumerate_epochs")
+ENDS_ELSEWHERE = "Its epochs do not end where its data do; workers would carry batches over from one epoch to the next."
+PEEKS = "Under a distribution strategy Keras reads a batch before the first epoch, and workers would carry others over into it."
+
+
+def carried_over(frame: FrameType | None) -> str | None:
+    """Say why workers would carry batches over into the next epoch, where a frame belongs to what goes through one for Keras.
+
+    Returns:
+        Empty where they would not; None where Keras goes through no ``PyDataset`` or ``Sequence``, and elsewhere.
+    """
+    while frame is not None:
+        epochs = frame.f_locals.get("self") if frame.f_code.co_name in _ENUMERATING else None
+        if type(epochs).__name__.endswith(_OF_EPOCHS):
+            with contextlib.suppress(Exception):  # another version of Keras
+                return _carried_over(epochs)
+        frame = frame.f_back
+    return None
+
+
+def _carried_over(epochs: Any) -> str | None:
+    if hasattr(epochs, "data_adapter"):
+        given = getattr(epochs.data_adapter, "py_dataset", None)
+        if given is None:
+            return None
+        if epochs.steps_per_epoch not in (None, given.num_batches):
+            return ENDS_ELSEWHERE
+        return "" if type(epochs._distribute_strategy).__name__.startswith("_Default") else PEEKS
+    given = getattr(epochs._adapter, "_keras_sequence", None)  # of Keras 2
+    if given is None:
+        return None
+    return "" if epochs._steps_per_epoch in (None, len(given)) else ENDS_ELSEWHERE

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
+from pipeline_lab.pipeline.recipe import UserFunction
 from pipeline_lab.worker.recipe.notes import (
     MADE_BY,
     NOTE,
@@ -28,7 +29,14 @@ from pipeline_lab.worker.recipe.notes import (
     note_of,
     role_of,
 )
-from pipeline_lab.worker.recipe.places import CallSite, find_site, given_to_keras, is_users
+from pipeline_lab.worker.recipe.places import (
+    CallSite,
+    carried_over,
+    describe_frame_owner,
+    find_site,
+    is_framework,
+    is_users,
+)
 from pipeline_lab.worker.recipe.values import as_plain, function_of, method_of, reads_state, stateful_operations
 
 _OTHERS = frozenset(
@@ -106,7 +114,8 @@ def note_use(dataset: Any) -> None:
             return
         frame = sys._getframe(1)
         site = find_site(frame)
-        key = ledger.add_use(note, role_of(frame), site, functools.partial(_facts_of, dataset))
+        ask = functools.partial(_facts_of, dataset)
+        key = ledger.add_use(note, role_of(frame), site, ask, carried_over(frame))
         for read in readers:
             read(dataset, key, site)
 
@@ -373,26 +382,29 @@ def datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _note_generator(note: Note, generator: Any) -> None:
     """Note the user's Python behind ``from_generator``, which Keras calls for what ``fit`` is given."""
-    given, steps = given_to_keras(sys._getframe(2))
+    given = describe_frame_owner(sys._getframe(2))
     if given is not None and hasattr(given, "__getitem__") and (method := method_of(given, "__getitem__")) is not None:
         kind = (
             "Sequence" if any(each.__module__.startswith("tf_keras.") for each in type(given).__mro__) else "PyDataset"
         )
-        note.python.append(NotedPython(kind, method, None, _batches(given), _whole(steps)))
+        maker = _makers.setdefault(id(given), len(_makers))
+        note.python.append(NotedPython(kind, method, None, maker, _called_by_keras(given)))
     elif (called := function_of(given if given is not None else generator)) is not None:
         note.python.append(NotedPython("generator", called, None))
 
 
-def _batches(given: Any) -> int | None:
-    """Return how many batches a ``PyDataset`` or ``Sequence`` has; None where that has no end."""
-    return _whole(given.num_batches if hasattr(type(given), "num_batches") else len(given))
+_makers: dict[int, int] = {}
+"""Numbers of what Keras was given; one that is gone may share its number with a later one."""
 
 
-def _whole(number: Any) -> int | None:
-    """Return a number of any kind, of NumPy's for example, as JSON can keep it."""
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        return int(number)
-    return None
+def _called_by_keras(given: Any) -> UserFunction | None:
+    """Return what of the user's an iterator of Keras' own runs: the function, or the class, of an ``ImageDataGenerator``."""
+    generator = getattr(given, "image_data_generator", None)
+    if generator is None:
+        return None
+    is_own = type(generator).__module__.partition(".")[0] not in ("keras", "tf_keras")
+    called = function_of(type(generator) if is_own else generator.preprocessing_function)
+    return None if called is None or is_framework(called.file) else called
 
 
 def current_graph() -> Any:

@@ -325,3 +325,45 @@ def read_in_all_ways() -> None:
     for _number in numbers().map(through_made_python):
         pass
     add_up(numbers().skip(1))
+
+
+class Growing(Images):
+    """One batch more in each epoch."""
+
+    batches = 2
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def on_epoch_end(self) -> None:
+        self.batches += 1
+
+
+class Endless(Images):
+    @property
+    def num_batches(self) -> None:
+        return None
+
+
+def fit_in_epochs() -> dict[str, Callable[[], Any]]:
+    """Return trainings by how their epochs end."""
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        divided = _model()
+    model, whole = _model(), Images()
+    return {
+        "all": lambda: model.fit(whole, epochs=2, verbose=0),
+        "as many": lambda: model.fit(whole, epochs=2, steps_per_epoch=np.int64(2), verbose=0),
+        "fewer": lambda: model.fit(whole, None, None, 2, 0, None, 0.0, None, True, None, None, 0, 1),
+        "more": lambda: model.fit(whole, epochs=2, steps_per_epoch=3, verbose=0),
+        "fewer in validation": lambda: model.fit(whole, verbose=0, validation_data=whole, validation_steps=1),
+        "growing": lambda: model.fit(Growing(), epochs=2, steps_per_epoch=2, verbose=0),
+        "endless": lambda: model.fit(Endless(), epochs=2, steps_per_epoch=2, verbose=0),
+        "under a strategy": lambda: divided.fit(whole, epochs=2, verbose=0),
+        "a dataset": lambda: model.fit(numbers().map(lambda _: (tf.ones((2, 3)), tf.ones((2, 1)))), verbose=0),
+    }
+
+
+def _model() -> Any:
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model

@@ -54,6 +54,7 @@ def note_made_datasets() -> dict[str, Any]:
         "error_before": error,
         "error": _error(),
         "uses": _uses(),
+        "carried_over": _carried_over(),
         "python_places": _python_places(),
         "in_threads": _in_threads(),
         "copied": _copied(),
@@ -141,6 +142,15 @@ def _uses() -> list[tuple[str, str, str, list[str]]]:
         made_datasets.read_in_all_ways()
         recipe = ledger.recipe()
     return [(use.role, use.text, recipe.call(use.call).method, _python(recipe, use.call)) for use in recipe.uses]
+
+
+def _carried_over() -> dict[str, dict[str, str | None]]:
+    found = {}
+    for name, fit in made_datasets.fit_in_epochs().items():
+        with _ledger() as ledger:
+            fit()
+            found[name] = {use.role: use.carried_over for use in ledger.recipe().uses}
+    return found
 
 
 def _python(recipe: Recipe, number: int) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_lab.worker.recipe import places
 from tests.support.warm_worker import warm_worker
 
 pytestmark = pytest.mark.tensorflow
@@ -80,6 +81,20 @@ def test_what_datasets_are_read_for_is_told_apart(noted: dict[str, Any]) -> None
         ["loop", ".map(through_made_python)", "map", ["numpy_function scaling.<locals>.times"]],
         ["loop", "add_up(numbers().skip(1))", "skip", []],
     ]
+
+
+def test_how_epochs_end_says_whether_workers_would_carry_batches_over(noted: dict[str, Any]) -> None:
+    assert noted["carried_over"] == {
+        "all": {"training": ""},
+        "as many": {"training": ""},
+        "fewer": {"training": places.ENDS_ELSEWHERE},
+        "more": {"training": places.ENDS_ELSEWHERE},
+        "fewer in validation": {"training": "", "validation": places.ENDS_ELSEWHERE},
+        "growing": {"training": places.ENDS_ELSEWHERE},
+        "endless": {"training": places.ENDS_ELSEWHERE},
+        "under a strategy": {"training": places.PEEKS},
+        "a dataset": {"training": None},
+    }
 
 
 def test_python_inside_of_a_function_that_was_rewritten_is_told_by_the_users_file(noted: dict[str, Any]) -> None:

@@ -363,13 +363,17 @@ def test_workers_make_what_an_image_data_generator_draws_where_an_epoch_is_a_who
     assert "each element has a random generator of its own in Python" in found.proof.sentence
     assert "+flipped.workers = 4\n" in found.diff()
     longer = SCRIPTS["flipped"].replace("np.int64(len(x) // 4)", "5")
-    assert "With steps_per_epoch" in left(fix("flipped", source=longer))["workers"]
+    assert "do not end where its data do" in left(fix("flipped", source=longer))["workers"]
+    own = SCRIPTS["flipped"].replace("horizontal_flip=True", "horizontal_flip=True, preprocessing_function=lambda x: x")
+    assert "calls <lambda>" in left(fix("flipped", source=own))["workers"]
     seeded = SCRIPTS["flipped"].replace("batch_size=4", "batch_size=4, seed=3")
     assert "sets the seed" in left(fix("flipped", source=seeded))["workers"]
 
 
 def test_workers_make_the_batches_of_a_sequence_of_keras_2_whose_epochs_change_nothing(fix: FixScript) -> None:
     assert "may wait 5 s" in left(fix("crops-of-keras-2"))["workers"], "nothing says how long an epoch is"
+    longer = SCRIPTS["crops-of-keras-2"].replace("epochs=2", "epochs=2, steps_per_epoch=6.5")
+    assert "do not end where its data do" in left(fix("crops-of-keras-2", source=longer))["workers"]
     found = fix("crops-of-keras-2", "workers")
     assert proposed(found) == ["workers"], left(found)
     assert found.proof is not None
