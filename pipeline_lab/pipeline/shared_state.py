@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TAKING = frozenset({"pop", "popitem", "setdefault", "seek", "append", "extend"})
+TAKING = frozenset({"pop", "popitem", "setdefault", "seek", "append", "extend"})
 """Methods that change what they are called on, whatever is done with their result."""
-_CHANGING = frozenset({"insert", "remove", "discard", "clear", "add", "update", "sort", "reverse", "fill", "resize"})
+CHANGING = frozenset({"insert", "remove", "discard", "clear", "add", "update", "sort", "reverse", "fill", "resize"})
 """Methods that do so where nothing is done with their result; others of these names return something new."""
-_INTO_FIRST = frozenset({"shuffle", "copyto", "next", "setattr"})
+INTO_FIRST = frozenset({"shuffle", "copyto", "next", "setattr"})
 """Functions that change what they are given first."""
 _LOCK = re.compile(r"(^|_)(r?lock|mutex|semaphore|condition)s?$", re.IGNORECASE)
 
@@ -147,9 +147,9 @@ class _Scope:
             return None
         changed: list[ast.expr] = [each.value for each in call.keywords if each.arg == "out"]
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if isinstance(call.func, ast.Attribute) and (name in _TAKING or (name in _CHANGING and is_statement)):
+        if isinstance(call.func, ast.Attribute) and (name in TAKING or (name in CHANGING and is_statement)):
             changed.append(call.func.value)
-        changed += call.args[:1] if name in _INTO_FIRST else []
+        changed += call.args[:1] if name in INTO_FIRST else []
         return next((found for each in changed if (found := self._shared(each, call.lineno)) is not None), None)
 
     def _shared(self, node: ast.expr, line: int) -> Write | None:

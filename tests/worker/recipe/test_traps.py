@@ -356,6 +356,14 @@ def test_workers_make_the_batches_of_a_py_dataset_that_draws(fix: FixScript) -> 
     assert "sets the seed" in left(fix("crops", source=numpy_seeded))["workers"]
 
 
+def test_nothing_is_kept_of_python_that_reads_what_a_callback_changes(fix: FixScript) -> None:
+    found = fix("curriculum", "cache-python")
+    assert proposed(found) == [], left(found)
+    assert left(found)["cache-python"].startswith("Reader.__call__ reads blur, which train.py:17 changes")
+    without = SCRIPTS["curriculum"].replace("reader.blur = 4 - epoch", "print(reader.blur)")
+    assert proposed(fix("curriculum", "cache-python", source=without)) == ["cache-python"]
+
+
 def test_workers_make_what_an_image_data_generator_draws_where_an_epoch_is_a_whole_pass(fix: FixScript) -> None:
     found = fix("flipped")
     assert proposed(found) == ["workers"], left(found)

@@ -238,6 +238,33 @@ model.compile("sgd", "mse")
 model.fit(flipped, steps_per_epoch=np.int64(len(x) // 4), epochs=2, verbose=0)
 """
 
+CURRICULUM = """
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+class Reader:
+    blur = 4
+
+    def __call__(self):
+        for number in range(32):
+            yield np.full((4,), number / self.blur), np.zeros(1)
+
+
+class Cool(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        reader.blur = 4 - epoch
+
+
+reader = Reader()
+ds = tf.data.Dataset.from_generator(reader, output_types=(tf.float32, tf.float32), output_shapes=((4,), (1,)))
+ds = ds.batch(8)
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(ds, epochs=3, verbose=0, callbacks=[Cool()])
+"""
+
 FILLED_ONCE = HEAD + """
 from pathlib import Path
 
@@ -382,6 +409,7 @@ SCRIPTS = {
     "crops": CROPS,
     "crops-of-keras-2": CROPS_OF_KERAS_2,
     "flipped": FLIPPED,
+    "curriculum": CURRICULUM,
     "fitted": FITTED,
     "jitter": JITTER,
     "helper": HELPER,
