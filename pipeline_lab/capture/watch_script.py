@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.script.at_import import after_import, is_imported
-from pipeline_lab.capture.script.script_end import ScriptEnd
+from pipeline_lab.capture.script.script_end import NO_TENSORFLOW, ScriptEnd
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
@@ -161,7 +161,7 @@ def main(arguments: list[str] | None = None) -> None:
         ending.warn(MAY_CRASH)
 
     def look_back() -> None:
-        if watcher.finish():
+        if watcher.finish() != NO_TENSORFLOW:
             with contextlib.suppress(Exception):  # must not affect the script's end
                 afterwards.look(ending.say)
 
@@ -279,22 +279,24 @@ class Watcher:
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
         self._standstill = Standstill(home, recording.note)
         self._end = threading.Event()
-        self._saw_tensorflow = False
+        self._problem = NO_TENSORFLOW
         self._thread = threading.Thread(target=self._watch, name="pipeline-lab", daemon=True)
         self._thread.start()
 
-    def finish(self) -> bool:
-        """Write the open window, if any; return whether the script loaded TensorFlow."""
+    def finish(self) -> str:
+        """Write the open window, if any; return what kept the script from being recorded to its end, or nothing."""
         self._end.set()
         self._thread.join()
-        return self._saw_tensorflow
+        return self._problem
 
     def _watch(self) -> None:
         try:
             if self._wait_for_tensorflow():
                 self._record()
         except Exception as error:  # must not affect the script
-            self._recording.note(f"Recording stopped ({type(error).__name__}: {error}); the script went on.")
+            stopped = f"Recording stopped ({type(error).__name__}: {error}); the script went on."
+            self._recording.note(stopped)
+            self._problem = stopped
 
     def _wait_for_tensorflow(self) -> bool:
         while not self._end.wait(POLL_S):
@@ -310,7 +312,7 @@ class Watcher:
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 
         note_new_sessions()
-        self._saw_tensorflow = True
+        self._problem = ""
         recording = self._recording
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)

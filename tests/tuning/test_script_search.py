@@ -214,6 +214,7 @@ def test_what_cannot_race_stays_where_the_race_finds_no_gain(searching: Searchin
     assert [each.rewrite for each in found.fix.changes] == ["steps-per-execution"]
     assert [(each.rewrite, each.reason) for each in found.fix.left] == [("cache", "The race found no gain.")]
     assert found.fix.gain.startswith("Not raced: pipelines that race share one training")
+    assert found.fix.is_sure, "no budget would let it race"
 
 
 def test_calls_that_were_made_both_ways_need_no_race(searching: Searching) -> None:

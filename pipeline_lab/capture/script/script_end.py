@@ -26,11 +26,11 @@ class ScriptEnd:
 
     Args:
         recording: The run.
-        finish: Writes the window that is open, if any; says whether the script has loaded TensorFlow.
+        finish: Writes the window that is open, if any; returns what kept the script from being recorded to its end, or nothing.
         is_quiet: Say nothing.
     """
 
-    def __init__(self, recording: Recording, finish: Callable[[], bool], *, is_quiet: bool) -> None:
+    def __init__(self, recording: Recording, finish: Callable[[], str], *, is_quiet: bool) -> None:
         self._recording, self._finish = recording, finish
         self._speaks = recording.is_owner and not is_quiet
         self._process, self._lock, self._is_over = os.getpid(), threading.RLock(), False
@@ -65,17 +65,17 @@ class ScriptEnd:
             with contextlib.suppress(OSError):
                 self._recording.log.write(FailureEvent(reason, details))
         try:
-            saw_tensorflow = self._finish()
+            problem = self._finish()
         except KeyboardInterrupt:  # a second Ctrl-C: stop writing
             self._recording.end(state, reason, code)
             raise
-        if not saw_tensorflow:
-            self._recording.note(NO_TENSORFLOW)
+        if problem == NO_TENSORFLOW:  # another one was noted when it came
+            self._recording.note(problem)
         self._recording.end(state, reason, code)
-        if saw_tensorflow:
+        if problem:
+            self.say(" ".join(filter(None, [reason, problem])))
+        if problem != NO_TENSORFLOW:
             self._print_verdict()
-        else:
-            self.say(" ".join(filter(None, [reason, NO_TENSORFLOW])))
 
     def _print_verdict(self) -> None:
         if not self._speaks:

@@ -62,7 +62,7 @@ class WrittenFix:
         proof: What the proof compared and found; empty without one.
         gain: What was raced and predicted.
         note: Why nothing is proposed, or what keeps it from being applied; empty where nothing does.
-        is_sure: Whether it helps is decided, or was not asked.
+        is_sure: Whether it helps is decided, was not asked, or is left to the model, because no race can tell.
     """
 
     run: str

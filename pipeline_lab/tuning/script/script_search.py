@@ -282,7 +282,9 @@ class ScriptSearch:
 
     def _keep(self, found: Fix, recorded: RunFolder) -> None:
         """Write down what was found."""
-        is_sure = bool(found.changes) and (not self._options.races or bool(self._options.changes) or found.is_faster)
+        no_race_tells = all(each.cannot_race for each in found.changes)
+        is_asked = not self._options.races or bool(self._options.changes)
+        is_sure = bool(found.changes) and (is_asked or found.is_faster or no_race_tells)
         document = {**to_json(found, Path(self._options.folder)), "run": name_of(recorded.path), "is_sure": is_sure}
         write_whole(self._folder.fix, json.dumps(document, ensure_ascii=False))
 

@@ -19,7 +19,7 @@ def test_a_script_without_tensorflow_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_quiet: bool
 ) -> None:
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
-    ending = ScriptEnd(recording, lambda: False, is_quiet=is_quiet)
+    ending = ScriptEnd(recording, lambda: NO_TENSORFLOW, is_quiet=is_quiet)
     ending.greet()
     ending.warn("This may go wrong.")
     ending.by_exit(1, "The script stopped at train.py, line 3 with ValueError: no.", "Traceback …")
@@ -44,7 +44,7 @@ def test_a_script_without_tensorflow_is_told(
 
 def test_a_run_ends_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
-    ending = ScriptEnd(recording, lambda: False, is_quiet=False)
+    ending = ScriptEnd(recording, lambda: NO_TENSORFLOW, is_quiet=False)
     ending.by_exit(0)
     ending.by_exit(3, "The script called os._exit(3) at train.py, line 9.", "Traceback …")
     assert capsys.readouterr().err == f"pipeline-lab: {NO_TENSORFLOW}\n"
@@ -52,7 +52,7 @@ def test_a_run_ends_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_ctrl_c_once_more_ends_the_run_too(tmp_path: Path) -> None:
-    def finish() -> bool:
+    def finish() -> str:
         raise KeyboardInterrupt
 
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
@@ -62,11 +62,19 @@ def test_ctrl_c_once_more_ends_the_run_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("is_quiet", "told"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize("problem", ["", "Recording stopped (OSError: no); the script went on."])
 def test_the_verdict_is_told_by_a_process_of_its_own_unless_quiet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_quiet: bool, told: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    problem: str,
+    *,
+    is_quiet: bool,
+    told: int,
 ) -> None:
     started: list[list[str]] = []
     monkeypatch.setattr(script_end.subprocess, "run", lambda command, **_: started.append(command))
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
-    ScriptEnd(recording, lambda: True, is_quiet=is_quiet).by_exit(0)
+    ScriptEnd(recording, lambda: problem, is_quiet=is_quiet).by_exit(0)
     assert started == [module_command(module_of(Program.CLOSING), str(recording.folder.path))] * told
+    assert capsys.readouterr().err == (f"pipeline-lab: {problem}\n" if problem and told else "")
