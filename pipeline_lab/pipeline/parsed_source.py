@@ -305,7 +305,10 @@ class ParsedSource:
         start = -1 if statement is None else self.span(statement)[0]
         indent, is_first = self.start_of_line(start) if statement is not None else (b"", False)
         if not is_first or self.is_continued(start):
-            raise RefusedError(f"No line can be put before {' '.join(self.code(node).split())[:40]} in {self.name}.")
+            words = " ".join(self.code(node).split())[:40]
+            raise RefusedError(
+                f"The statement with {words} does not begin a line of {self.name}, so no line can come before it."
+            )
         return start - len(indent), indent
 
     def before_statement_of_module(self, node: cst.CSTNode) -> int:

@@ -73,7 +73,7 @@ def find_workers(chain: Chain) -> Iterator[RewritePlace]:
                     (SetTraining("workers", WORKERS),),
                     f"Let {WORKERS} threads make the batches of {part.function}.",
                     (
-                        "Several threads call it at a time; it must not change what they share.",
+                        "Several threads call that function at a time; it must not change what they share.",
                         *((CARRIED_OVER,) if chain.use.carried_over != "" else ()),
                     ),
                 )

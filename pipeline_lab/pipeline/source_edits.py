@@ -274,7 +274,7 @@ class _Writer:
         source, node, _ = self._find(number)
         tensorflow = source.tensorflow(node)
         if not tensorflow:
-            raise RefusedError(f"{source.name} does not import tensorflow before, which it would need.")
+            raise RefusedError(f"{source.name} does not import tensorflow above that line, which the change needs.")
         if any(each.star for each in node.args):
             raise RefusedError(f"What {IN_BATCHES} would be given in {source.name} is not known.")
         name = source.new_name(IN_BATCHES)
@@ -466,7 +466,9 @@ class _Writer:
     def _write_options(self, source: ParsedSource, node: cst.BaseExpression, arguments: Mapping[str, Value]) -> str:
         tensorflow = source.tensorflow(node)
         if not tensorflow:
-            raise RefusedError(f"{source.name} does not import tensorflow before, whose options it would need.")
+            raise RefusedError(
+                f"{source.name} does not import tensorflow above that line, whose options the change needs."
+            )
         place, indent = source.line_before(node)
         name = source.new_name("pool_options" if THREADS in arguments else "data_options")
         lines = [f"{name} = {tensorflow}.data.Options()"]
@@ -478,9 +480,11 @@ class _Writer:
         if stacked is not None:
             self._stack_last(stacked)
         links = list(self._links(number, before))
-        source, lower, _ = links[0]
+        source, lower, moved = links[0]
+        if any(each.star for each in lower.args):
+            raise RefusedError(f"What {moved.place} is given is not clear, for it takes * or **.")
         if len(links) == 2 and (branch := branch_between(source, links[1][1], lower)) is not None:
-            self._others(links[0][2])
+            self._others(moved)
             added = f".{then}()".encode() if then else b""
             self._moves.append(MoveBeforeBranch(branch, lower, added))
             return

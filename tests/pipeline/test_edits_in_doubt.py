@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.pipeline.changes import Edit, Insert, OneIterator, Rename, SetArgument
+from pipeline_lab.pipeline.changes import Edit, Insert, MoveBefore, OneIterator, Rename, SetArgument
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from tests.support.edited import HEAD, PREFETCH, edit, refused, written
@@ -136,6 +136,13 @@ def test_an_import_that_is_repeated_is_still_tensorflow() -> None:
 def test_a_name_that_may_be_something_else_is_not_autotune(names: str) -> None:
     text = f"{HEAD}{names}ds = ds.batch(2)\nmodel.fit(ds)\n"
     assert "batch(2).prefetch(tf.data.AUTOTUNE)" in written(text, Insert(1, *PREFETCH))
+
+
+@pytest.mark.parametrize("shuffled", ["ds = ds.shuffle(8)\n", "if options.pop('s'):\n    ds = ds.shuffle(8)\n"])
+def test_a_call_whose_arguments_are_not_clear_does_not_move(shuffled: str) -> None:
+    text = f"ds = images(8)\n{shuffled}ds = ds.map(f, **options)\nmodel.fit(ds)\n"
+    assert "takes * or **" in refused(text, MoveBefore(2, 1, "cache"))
+    assert ".map(f, n).cache()" in written(text.replace("**options", "n"), MoveBefore(2, 1, "cache"))
 
 
 def test_one_iterator_repeats_what_is_kept() -> None:

@@ -79,7 +79,9 @@ def test_where_tensorflow_is_imported_further_down_only_functions_know_its_name(
     function = text.format("def make():\n    return data.batch(32)\n")
     assert ".prefetch(tf.data.AUTOTUNE)" in written(function, Insert(1, *PREFETCH))
     assert ".prefetch(-1)" in written(text.format("make = lambda: data.batch(32)"), Insert(1, *PREFETCH))
-    assert "does not import tensorflow before" in refused(text.format("ds = ds.batch(32)"), Insert(1, *OPTIONS))
+    assert "does not import tensorflow above that line" in refused(
+        text.format("ds = ds.batch(32)"), Insert(1, *OPTIONS)
+    )
 
 
 def test_a_name_that_the_file_gives_autotune_further_down_is_not_used() -> None:
@@ -123,7 +125,7 @@ def test_options_are_made_before_the_statement_that_takes_them() -> None:
     ],
 )
 def test_options_are_refused_where_no_line_can_be_put_before(line: str) -> None:
-    assert "No line can be put before" in refused(f"{HEAD}{line}\n", Insert(1, *OPTIONS))
+    assert "does not begin a line of train.py" in refused(f"{HEAD}{line}\n", Insert(1, *OPTIONS))
 
 
 def test_options_are_refused_where_the_file_does_not_know_tensorflow() -> None:
