@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeAlias
 
+from pipeline_lab.pipeline.changes import KEEPING, Edit, Insert, MoveBefore, Split
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, UserFunction, is_installed
 from pipeline_lab.pipeline.shared_state import CHANGING, INTO_FIRST, TAKING
 
@@ -40,16 +41,23 @@ class ChangedState:
         return f"{self.function} reads {self.name}, which {PurePath(self.file).name}:{self.line} changes"
 
 
-def find_changed_state(recipe: Recipe, number: int, texts: Mapping[str, str]) -> ChangedState | None:
-    """Return what a call's dataset depends on and the script may change between epochs; None where nothing is found.
+def find_changed_state(recipe: Recipe, edit: Edit, texts: Mapping[str, str]) -> ChangedState | None:
+    """Return what the elements that an edit would keep depend on, and the script may change between epochs; None where nothing is found.
 
     Python reads whatever is there when it runs; functions of TensorFlow read variables.
 
     Args:
         recipe: Of the script.
-        number: Of the call.
+        edit: Of its pipeline; one that keeps no elements depends on nothing.
         texts: The user's files.
     """
+    if not isinstance(edit, (Insert, MoveBefore, Split)):
+        return None
+    method = "cache" if isinstance(edit, Split) else edit.method if isinstance(edit, Insert) else edit.then
+    return _find_behind(recipe, edit.call, texts) if method in KEEPING else None
+
+
+def _find_behind(recipe: Recipe, number: int, texts: Mapping[str, str]) -> ChangedState | None:
     own = [(path, text) for path, text in texts.items() if not is_installed(path)]
     script = _Script({path: tree for path, text in own if (tree := _parsed(text)) is not None}, recipe)
     for call in recipe.upstream(number):

@@ -172,7 +172,8 @@ class _Writer:
         """
         edits = [*in_order(edit for change in changes for edit in spread(self._recipe, change).edits)]
         for edit in edits:
-            self._check_kept(edit)
+            if (changed := find_changed_state(self._recipe, edit, self._texts)) is not None:
+                raise RefusedError(f"{changed}; every epoch would get what was made before.")
         self._joins_passes = any(isinstance(edit, OneIterator) and edit.of_loop for edit in edits)
         for edit in edits:
             self._add(edit)
@@ -181,17 +182,6 @@ class _Writer:
                 self._source(path).set_arguments(node, given, _order(self._source(path), node, method))
             )
         return {path: self._text(path) for path in {*self._splices, *(move.path for move in self._moves)}}
-
-    def _check_kept(self, edit: Edit) -> None:
-        """Refuse to keep what comes from functions that read what the script changes."""
-        if (
-            isinstance(edit, Split)
-            or (isinstance(edit, Insert) and edit.method in KEEPING)
-            or (isinstance(edit, MoveBefore) and edit.then in KEEPING)
-        ):
-            changed = find_changed_state(self._recipe, edit.call, self._texts)
-            if changed is not None:
-                raise RefusedError(f"{changed}; every epoch would get what was made before.")
 
     def _text(self, path: str) -> str:
         raw, splices = self._source(path).raw, self._splices.get(path, [])

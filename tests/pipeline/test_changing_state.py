@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline_lab.pipeline.changes import Insert, MoveBefore
 from pipeline_lab.pipeline.changing_state import find_changed_state
 from pipeline_lab.pipeline.recipe import (
     TRAINING,
@@ -14,6 +15,7 @@ from pipeline_lab.pipeline.recipe import (
 )
 
 FILE = "/home/user/train.py"
+CACHE = Insert(1, "cache")
 
 
 def changed(text: str, *, is_python: bool = True) -> str:
@@ -28,7 +30,7 @@ def changed(text: str, *, is_python: bool = True) -> str:
         else DatasetCall(1, "map", {"map_func": {"function": "f", "file": FILE, "line": reads, "end_line": reads}})
     )
     uses = [DatasetUse(TRAINING, 1, SourcePlace(FILE, line, line, 0, 1, line), "", 1) for line in fits]
-    found = find_changed_state(Recipe((call,), tuple(uses)), 1, {FILE: text})
+    found = find_changed_state(Recipe((call,), tuple(uses)), CACHE, {FILE: text})
     assert found is None or str(found) == f"f reads {found.name}, which train.py:{found.line} changes"
     return "" if found is None else f"{found.name}:{found.line}"
 
@@ -112,4 +114,15 @@ def test_functions_of_tensorflow_read_variables_alone(rest: str, found: str) -> 
 
 def test_a_file_that_is_no_python_hides_nothing() -> None:
     call = DatasetCall(1, "map", python=(PythonPart("py_function", UserFunction("f", "", FILE, 1)),))
-    assert find_changed_state(Recipe((call,)), 1, {FILE: "def f(:"}) is None
+    assert find_changed_state(Recipe((call,)), CACHE, {FILE: "def f(:"}) is None
+
+
+def test_what_keeps_no_elements_depends_on_nothing() -> None:
+    call = DatasetCall(1, "map", python=(PythonPart("py_function", UserFunction("f", "", FILE, 1)),))
+    text = "def f(x):\n    return x * factor\ndef later():\n    global factor\n"
+    for edit, is_found in (
+        (Insert(1, "prefetch"), False),
+        (MoveBefore(1, 1), False),
+        (MoveBefore(1, 1, "cache"), True),
+    ):
+        assert (find_changed_state(Recipe((call,)), edit, {FILE: text}) is not None) is is_found

@@ -20,6 +20,7 @@ from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.changing_state import find_changed_state
 from pipeline_lab.pipeline.random_draws import draws_at_random
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
@@ -122,6 +123,12 @@ class ScriptCase:
         return numbers_of(self.verdict.calls, calls)
 
     @property
+    def carried_over(self) -> str:
+        """Why workers would carry batches over from one epoch to the next; empty where they would not, or nobody knows."""
+        trained = self.recipe.trained
+        return (trained and trained.carried_over) or ""
+
+    @property
     def blames_library(self) -> bool:
         """Whether a function of a library makes that stage, and the script only calls the function."""
         by_number = {call.number: call for call in self.recipe.calls}
@@ -145,6 +152,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
     own, others = (words[:1], words[1:]) if case.cause is not None else (words, [])
     workers = next((change for change in changes if change.rewrite == "workers"), None)
+    if own and case.carried_over and case.cause is InputCause.PYTHON_BOUND:
+        own = [replace(own[0], side_effects=(*own[0].side_effects, case.carried_over))]
     if own and workers is not None and case.cause is InputCause.PYTHON_BOUND:  # what its words ask for
         changes.remove(workers)
         own = [_with_threads(own[0], word_change(case, workers, ""))]
@@ -184,9 +193,14 @@ def _that_fit(case: ScriptCase) -> Iterator[Change]:
     """Yield the changes that apply; a cache that does not fit into memory stands where it does, if there is such a place."""
     found = find_changes(case.recipe)
     is_joined = any(change.joins_epochs for change in found)
+    texts = {file: text for file in case.recipe.files if (text := case.recipe.text(file)) is not None}
     for change in found:
         if change.rewrite == "cache-python" and _draws(case):
             continue  # every epoch would see the draws of the first one, which nobody wants unasked
+        if change.rewrite == "workers" and case.carried_over:
+            continue
+        if any(find_changed_state(case.recipe, edit, texts) for edit in change.edits):
+            continue
         if (change.rewrite == "steps-per-execution" and case.is_eager) or (change.stops_tuning and is_joined):
             continue
         if not _is_too_large(case, change):

@@ -315,7 +315,10 @@ def describe_frame_owner(frame: FrameType | None) -> Any:
 
 
 _ENUMERATING = ("_enumerate_iterator", "enumerate_epochs")
-ENDS_ELSEWHERE = "Its epochs do not end where its data do; workers would carry batches over from one epoch to the next."
+ENDS_ELSEWHERE = (
+    "Its epochs do not end where its data do, as they would without steps_per_epoch and validation_steps; workers would carry batches over "
+    "from one epoch to the next."
+)
 PEEKS = "Under a distribution strategy Keras reads a batch before the first epoch, and workers would carry others over into it."
 
 

@@ -136,6 +136,11 @@ def test_threads_for_a_py_dataset_are_one_suggestion_with_what_they_gain_at_leas
     assert first.predicted_gain_percent == pytest.approx((low + high) / 2, abs=0.1)
     assert high > 50.0
     assert "workers=4" not in {one.after for one in others}
+    early = replace(own, uses=tuple(replace(use, carried_over="Its epochs end early.") for use in own.uses))
+    words_alone, *others = suggest_for_script(ScriptCase(run, early, verdict), words)
+    assert words_alone.change == first.change
+    assert words_alone.side_effects[-1] == "Its epochs end early."
+    assert "workers=4" not in {one.after for one in (words_alone, *others)}
 
 
 def test_python_that_waits_gets_more_calls_than_cores():
