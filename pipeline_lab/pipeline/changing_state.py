@@ -22,6 +22,10 @@ _ASSIGNING = frozenset({"assign", "assign_add", "assign_sub"})
 """Methods that change a variable of TensorFlow's."""
 
 
+_NEVER = 10**9
+"""After the last line of any file."""
+
+
 @dataclass(frozen=True)
 class ChangedState:
     """What a function reads, and the line that changes it.
@@ -102,6 +106,11 @@ class _Scope:
     def name(self) -> str:
         return getattr(self.node, "name", "")
 
+    def has(self, other: "_Scope") -> bool:
+        """Say whether another scope is in this one."""
+        first, last = getattr(self.node, "lineno", 0), getattr(self.node, "end_lineno", None) or _NEVER
+        return self.file == other.file and first <= getattr(other.node, "lineno", 0) <= last
+
     @property
     def late(self) -> Iterator[ast.AST]:
         return (node for node, until in self.nodes if until >= self.begins)
@@ -115,19 +124,18 @@ class _Script:
             for file, tree in trees.items()
             for scope in _scopes(file, tree, [place.line for place in places if place.file == file])
         ]
-        self._functions: dict[str, list[_Scope]] = {}
-        for scope in self._scopes:
-            self._functions.setdefault(scope.name, []).append(scope)
         self._early = self._find_early()
 
     def _find_early(self) -> set[str]:
         """Return the names of functions that run before the training only: those that make objects, and what only these call."""
         early = set(_MAKING)
+        functions = {scope.name for scope in self._scopes} - {""}
         mentions: dict[str, list[_Scope | None]] = {}
+        """By name of a function, the scopes that name it; None where one does so before the training."""
         for scope in self._scopes:
             late = set(scope.late)
             for node, _ in scope.nodes:
-                if (named := _name_of(node)) and named in self._functions:
+                if (named := _name_of(node)) in functions:
                     mentions.setdefault(named, []).append(scope if node in late else None)
         while new := {
             name
@@ -138,12 +146,13 @@ class _Script:
         return early
 
     def changes(self, function: UserFunction, *, is_python: bool) -> ChangedState | None:
+        """Return what a function reads and another one, or the script's own lines, change; as Python, or in TensorFlow's graph."""
         mine, read = self._closure(function)
         for scope in self._scopes:
             if scope in mine or scope.name in self._early:
                 continue
-            inside = {node for node, _ in scope.nodes}
-            own = frozenset() if any(each.node in inside for each in mine) else _own_names(scope.node)
+            is_around = any(scope.has(each) for each in mine)  # its variables are theirs, too
+            own = frozenset() if is_around else _own_names(scope.node)
             for node in scope.late:
                 changed = _changed_by(
                     node, own, is_module=isinstance(scope.node, ast.Module), assigned_only=not is_python
@@ -180,10 +189,6 @@ def _scopes(file: str, tree: ast.Module, trained: Iterable[int]) -> Iterator[_Sc
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", None) or _NEVER
             lines = [line for line in trained if first <= line <= last]
             yield _Scope(file, node, min(lines, default=_NEVER if isinstance(node, ast.Module) else 0), _in_scope(node))
-
-
-_NEVER = 10**9
-"""After the last line of any file."""
 
 
 def _in_scope(scope: ast.AST) -> tuple[tuple[ast.AST, int], ...]:

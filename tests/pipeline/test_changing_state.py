@@ -101,6 +101,10 @@ def test_a_variable_of_the_function_around_is_shared() -> None:
         "    def later(epoch):\n        state['a'] = epoch\n    fit(ds, later)\nmain()\n"
     )
     assert changed(text) == "state:6"
+    deeper = text.replace(
+        "    def read(x):  # reads\n        return", "    def make():\n     def read(x):  # reads\n      return"
+    )
+    assert changed(deeper) == "state:7"
 
 
 @pytest.mark.parametrize(
