@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from pipeline_lab.pipeline.changes import KEEPING, Edit, Insert, MoveBefore, Split
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, UserFunction, is_installed
-from pipeline_lab.pipeline.shared_state import CHANGING, INTO_FIRST, TAKING
+from pipeline_lab.pipeline.shared_state import CHANGING, INTO_FIRST, TAKING, Function, own_names
 
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+AnyFunction: TypeAlias = Function | ast.Lambda
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOP = (ast.For, ast.AsyncFor, ast.While)
 _MAKING = frozenset({"__init__", "__new__", "__post_init__", "build"})
@@ -93,12 +93,15 @@ class _Scope:
     Attributes:
         file: Its file.
         node: Of the tree.
+        first, last: Its lines; a module has any.
         begins: The line from which on it may run between epochs: where it trains, its first training; of another module none.
         nodes: What is in it, each with the last line of the loop around it, or its own.
     """
 
     file: str
-    node: ast.Module | Function
+    node: ast.Module | AnyFunction
+    first: int
+    last: int
     begins: int
     nodes: tuple[tuple[ast.AST, int], ...]
 
@@ -108,8 +111,7 @@ class _Scope:
 
     def has(self, other: "_Scope") -> bool:
         """Say whether another scope is in this one."""
-        first, last = getattr(self.node, "lineno", 0), getattr(self.node, "end_lineno", None) or _NEVER
-        return self.file == other.file and first <= getattr(other.node, "lineno", 0) <= last
+        return self.file == other.file and self.first <= other.first <= self.last
 
     @property
     def late(self) -> Iterator[ast.AST]:
@@ -152,7 +154,7 @@ class _Script:
             if scope in mine or scope.name in self._early:
                 continue
             is_around = any(scope.has(each) for each in mine)  # its variables are theirs, too
-            own = frozenset() if is_around else _own_names(scope.node)
+            own = frozenset() if is_around or isinstance(scope.node, ast.Module) else own_names(scope.node)
             for node in scope.late:
                 changed = _changed_by(
                     node, own, is_module=isinstance(scope.node, ast.Module), assigned_only=not is_python
@@ -173,7 +175,7 @@ class _Script:
         found, read, left = set(begun), set[str](), list(begun)
         while left:
             scope = left.pop()
-            own = _own_names(scope.node)
+            own = own_names(scope.node)
             inner = {node for node, _ in scope.nodes if isinstance(node, _FUNCTION)}
             names = {_name_of(node) for node, _ in scope.nodes if not (isinstance(node, ast.Name) and node.id in own)}
             read |= names - {""}
@@ -188,7 +190,8 @@ def _scopes(file: str, tree: ast.Module, trained: Iterable[int]) -> Iterator[_Sc
         if isinstance(node, (ast.Module, *_FUNCTION)):
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", None) or _NEVER
             lines = [line for line in trained if first <= line <= last]
-            yield _Scope(file, node, min(lines, default=_NEVER if isinstance(node, ast.Module) else 0), _in_scope(node))
+            begins = min(lines, default=_NEVER if isinstance(node, ast.Module) else 0)
+            yield _Scope(file, node, first, last, begins, _in_scope(node))
 
 
 def _in_scope(scope: ast.AST) -> tuple[tuple[ast.AST, int], ...]:
@@ -207,19 +210,9 @@ def _name_of(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _first_line(function: Function) -> int:
+def _first_line(function: AnyFunction) -> int:
     decorators: list[ast.expr] = getattr(function, "decorator_list", [])
     return min([function.lineno, *(each.lineno for each in decorators)])
-
-
-def _own_names(scope: ast.Module | Function) -> frozenset[str]:
-    """Return the parameters and variables of a function, but for what it shares; a module has none."""
-    if isinstance(scope, ast.Module):
-        return frozenset()
-    nodes = list(ast.walk(scope))
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    shared = {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
-    return frozenset((stored | {node.arg for node in nodes if isinstance(node, ast.arg)}) - shared)
 
 
 def _changed_by(node: ast.AST, own: frozenset[str], *, is_module: bool, assigned_only: bool) -> Iterator[str]:

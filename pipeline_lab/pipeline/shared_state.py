@@ -108,6 +108,14 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
+def own_names(function: ast.AST) -> frozenset[str]:
+    """Return the parameters and variables of a function and of those in it, but for what they share with others."""
+    nodes = list(ast.walk(function))
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    shared = {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    return frozenset((stored | {node.arg for node in nodes if isinstance(node, ast.arg)}) - shared)
+
+
 class _Scope:
     """What is a function's own.
 
@@ -122,13 +130,7 @@ class _Scope:
         parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
         names = [each.arg for each in parameters if each is not None]
         self._me = names[0] if is_method and names else ""
-        stored = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-        self._own = {
-            *names,
-            *(node.id for node in stored),
-            *(each.arg for each in ast.walk(function) if isinstance(each, ast.arg)),
-        }
-        self._own = (self._own | modules) - {self._me}
+        self._own = (own_names(function) | modules) - {self._me}
 
     def is_me(self, node: ast.AST) -> bool:
         """Say whether an expression is the object or its class."""

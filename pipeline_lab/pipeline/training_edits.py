@@ -19,7 +19,7 @@ _BASES = frozenset({"PyDataset", "Sequence"})
 _MADE_FOR_WORKERS = re.compile(r"keras\..*\.(DirectoryIterator|DataFrameIterator|NumpyArrayIterator)\.__getitem__")
 """What an ``ImageDataGenerator`` makes. Its batches may be made at once: they change only the order of the epoch, which is set before
 workers begin, and a count that is used only with a seed, which the proof refuses."""
-UNKNOWN = "The recording does not say whether its epochs end where its data do; record the script again."
+_NOT_NOTED = "The recording does not say whether its epochs end where its data do; record the script again."
 
 
 def edit_training(
@@ -176,7 +176,7 @@ def _check_epochs(uses: Iterable[DatasetUse]) -> None:
     """Refuse workers for what is read in epochs, if they would carry batches over from one to the next."""
     for use in uses:
         if use.role in (TRAINING, VALIDATION) and use.carried_over != "":
-            raise RefusedError(UNKNOWN if use.carried_over is None else use.carried_over)
+            raise RefusedError(_NOT_NOTED if use.carried_over is None else use.carried_over)
 
 
 def _check_plain(fit: cst.Call) -> None:

@@ -105,11 +105,21 @@ def test_a_variable_of_the_function_around_is_shared() -> None:
         "    def read(x):  # reads\n        return", "    def make():\n     def read(x):  # reads\n      return"
     )
     assert changed(deeper) == "state:7"
+    own = (
+        "def main():\n    state = {}\n    def read(x):  # reads\n        return x * state['a']\n"
+        "    for epoch in range(3):\n        state['a'] = epoch\n        fit(ds)\nmain()\n"
+    )
+    assert changed(own) == "state:6"
 
 
 @pytest.mark.parametrize(
     ("rest", "found"),
-    [("strength.assign(0.5)", "strength:4"), ("self.strength.assign_add(0.5)", "strength:4"), ("strength = 0.5", "")],
+    [
+        ("model.strength = 0.5", ""),
+        ("strength.assign(0.5)", "strength:4"),
+        ("self.strength.assign_add(0.5)", "strength:4"),
+        ("strength = 0.5", ""),
+    ],
 )
 def test_functions_of_tensorflow_read_variables_alone(rest: str, found: str) -> None:
     text = f"def f(x):  # reads\n    return x * strength\ndef later(epoch):\n    {rest}\nfit(ds)\n"

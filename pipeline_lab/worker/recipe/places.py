@@ -315,6 +315,7 @@ def describe_frame_owner(frame: FrameType | None) -> Any:
 
 
 _ENUMERATING = ("_enumerate_iterator", "enumerate_epochs")
+"""Their methods that make an iterator for each epoch."""
 ENDS_ELSEWHERE = (
     "Its epochs do not end where its data do, as they would without steps_per_epoch and validation_steps; workers would carry batches over "
     "from one epoch to the next."
