@@ -20,10 +20,12 @@ from pipeline_lab.analysis.activity.intervals import (
     IntArray,
     as_intervals,
     intersect,
+    numbers_of_named,
     subtract,
     union,
     union_by,
     union_of,
+    union_of_named,
 )
 from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
 from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
@@ -31,7 +33,7 @@ from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, La
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import Line, Plane, Trace
+from pipeline_lab.trace.schema import BoolArray, Line, Plane, Trace
 from pipeline_lab.units import NS_PER_MS
 
 Made = TypeVar("Made")
@@ -84,7 +86,6 @@ class Activity:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._kinds_of_lines: dict[int, NDArray[np.uint16]] = {}
         self._made: dict[int, tuple[IntArray, object]] = {}
 
     @cached_property
@@ -296,17 +297,12 @@ class Activity:
         """Return the numbers of a host line's events of that kind."""
         if not self._all_kinds & kind.value:
             return np.empty(0, np.int64)
-        return np.flatnonzero(self._line_kinds(line) & np.uint16(kind.value))
+        return numbers_of_named(line.name_index, self._names_of(kind))
 
-    def _line_kinds(self, line: Line) -> NDArray[np.uint16]:
-        found = self._kinds_of_lines.get(id(line))
-        if found is None:
-            found = self._kinds_of_lines[id(line)] = self._kinds[line.name_index]
+    def _names_of(self, kind: Kind) -> BoolArray:
+        """Say which names of the host are of any of these kinds."""
+        found: BoolArray = (self._kinds & np.uint16(kind.value)) != 0
         return found
-
-    def forget_kinds(self) -> None:
-        """Free what is kept of every event, once the analyses that look at events are done."""
-        self._kinds_of_lines.clear()
 
     @cached_property
     def _all_kinds(self) -> int:
@@ -323,9 +319,9 @@ class Activity:
         return [line for line in lines if line.count and not event_names.is_tf_data_thread(line.name)]
 
     def _line_set(self, line: Line, kind: Kind) -> IntArray:
-        rows = self.rows(line, kind)
-        start = line.start_ns[rows]
-        return union(start, start + line.duration_ns[rows])
+        if not self._all_kinds & kind.value:
+            return EMPTY
+        return union_of_named(line.start_ns, line.duration_ns, line.name_index, self._names_of(kind))
 
     def _host_set(self, kind: Kind) -> IntArray:
         return union_of(*(self._line_set(line, kind) for line in self._step_lines()))
@@ -452,12 +448,9 @@ class Activity:
     def _inside_runtime(self, line: Line) -> IntArray:
         assert self.host is not None
         marker = self.markers.event_name if self.markers else None
-        names = self.host.name_mask(lambda name: name == marker)
-        kinds = self._line_kinds(line)
-        rows = np.flatnonzero((kinds & np.uint16(Kind.MARK.value)) == 0)
-        rows = rows[~names[line.name_index[rows]]]
-        start = line.start_ns[rows]
-        return union(start, start + line.duration_ns[rows])
+        is_marker = self.host.name_mask(lambda name: name == marker)
+        inside = ~is_marker & ~self._names_of(Kind.MARK)
+        return union_of_named(line.start_ns, line.duration_ns, line.name_index, inside)
 
 
 def _in_order(line: Line, rows: IntArray) -> IntArray:

@@ -92,9 +92,7 @@ def analyze_trace(trace: Trace) -> TraceParts:
     def analyze_others() -> FileReads:
         analyze(name for name in work if name not in ("steps", *_LONG))
         steps = found["steps"]
-        reads = count_reads(trace, steps if isinstance(steps, Steps) else None)
-        activity.forget_kinds()
-        return reads
+        return count_reads(trace, steps if isinstance(steps, Steps) else None)
 
     def analyze_steps_and_others(expected: Future[Any]) -> FileReads:
         try:
