@@ -1,7 +1,7 @@
 """Compile loops over events once and keep the machine code on disk, where later processes load it without Numba.
 
 Importing Numba takes longer than reading a usual trace. So only the first process of a machine does: it compiles a loop for
-the kinds of arguments that it is called with, and writes the machine code. Later ones hand that to LLVM and call it.
+the kinds of arguments that it is called with, and writes the machine code. Later ones put that into memory and call it.
 """
 
 import contextlib
@@ -22,6 +22,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args
 import numpy as np
 import platformdirs
 from numpy.typing import NDArray
+
+from pipeline_lab.trace.machine_code import can_place_code, place_code
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,12 +146,28 @@ class CompiledFunction(Generic[P, R]):
 
     def _digest(self, kinds: tuple[Shape, ...]) -> str:
         """Name the machine code after what it was made of and for."""
-        from llvmlite import __version__, binding
-
         code = self.function.__code__
-        made_of = (code.co_code, code.co_consts, code.co_names, kinds, __version__, binding.get_host_cpu_name())
-        digest = hashlib.blake2b(repr((made_of, binding.get_host_cpu_features().flatten())).encode(), digest_size=12)
+        made_of = (code.co_code, code.co_consts, code.co_names, kinds, _processor())
+        digest = hashlib.blake2b(repr(made_of).encode(), digest_size=12)
         return f"{self.function.__name__}-{digest.hexdigest()}"
+
+
+@cache
+def _processor() -> str:
+    """Name this processor and all that it can do: machine code for another one may not run here."""
+    if can_place_code():
+        with contextlib.suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            first, _, _ = file.read(_ONE_PROCESSOR).partition("\n\n")
+            told = [line for line in first.splitlines() if line.startswith(("model name", "flags"))]
+            if len(told) == 2:
+                return "\n".join(told)
+    from llvmlite import binding
+
+    return f"{binding.get_host_cpu_name()}\n{binding.get_host_cpu_features().flatten()}"
+
+
+_ONE_PROCESSOR = 16_384
+"""Bytes in which Linux tells all of a processor, which takes time for each one more."""
 
 
 def _flatten(argument: Any, numbers: list[int], copies: list[AnyArray]) -> Shape:
@@ -263,14 +281,18 @@ _linked: list[Any] = []
 
 def _link(code: bytes) -> Entry:
     """Return machine code as a function of where its numbers lie, once as numbers and once as pointers; it holds no GIL."""
+    address = place_code(code, _ENTRY) or _place_by_llvm(code)
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)(address)
+
+
+def _place_by_llvm(code: bytes) -> int:
     from llvmlite import binding
 
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _linked.append(engine)
-    address = engine.get_function_address(_ENTRY)
-    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)(address)
+    return int(engine.get_function_address(_ENTRY))
 
 
 def _machine() -> Any:
