@@ -36,14 +36,15 @@ class FileReads:
     Attributes:
         by_file: Records per file whose opening was recorded.
         by_reader: Records per reader whose file is not known, by its path in the pipeline; see :func:`name_readers`.
-        by_step: Records per file or reader and the number of the step that ran when they were read; empty without
-            steps. Reads run ahead of the steps that use them by what the buffers hold.
+        by_step: Of each file or reader the numbers of the steps that ran when records were read, and how many were, shape
+            (n, 2), a step perhaps in several rows; empty without steps. Reads run ahead of the steps that use them by what
+            the buffers hold.
         by_epoch: Records per epoch, counted from 0 by the ``repeat`` nearest to the training; empty without one.
     """
 
     by_file: dict[str, int]
     by_reader: dict[str, int]
-    by_step: dict[tuple[str, int], int] = field(default_factory=dict, compare=False)
+    by_step: dict[str, IntArray] = field(default_factory=dict, compare=False)
     by_epoch: dict[int, int] = field(default_factory=dict, compare=False)
 
     @property
@@ -53,7 +54,7 @@ class FileReads:
     def without(self, files: Sequence[DataFile]) -> "FileReads":
         """Return the reads of all other files."""
         paths = {file.path for file in files}
-        by_step = {(name, step): count for (name, step), count in self.by_step.items() if name not in paths}
+        by_step = {name: counts for name, counts in self.by_step.items() if name not in paths}
         by_file = {name: count for name, count in self.by_file.items() if name not in paths}
         return replace(self, by_file=by_file, by_step=by_step)
 
@@ -78,8 +79,8 @@ def count_reads(trace: Trace, steps: Steps | None) -> FileReads:
     """
     host = trace.host_plane
     readings = _readings(host) if host else []
-    by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
-    by_epoch = Counter[int]()
+    by_file, by_reader, by_epoch = Counter[str](), Counter[str](), Counter[int]()
+    by_step: dict[str, list[IntArray]] = {}
     latest: dict[str, int] = {}
     for reading in readings:
         family = _INDEX.sub(r"\1[]", reading.name)
@@ -90,33 +91,37 @@ def count_reads(trace: Trace, steps: Steps | None) -> FileReads:
         end_ns = reading.end_ns[: len(reading.end_ns) - is_over]
         reader = _path(reading) if reading.file is None else reading.file
         (by_reader if reading.file is None else by_file)[reader] += len(end_ns)
-        by_step.update({(reader, step): count for step, count in _count_by_step(end_ns, steps)})
+        if steps is not None and steps.count:
+            by_step.setdefault(reader, []).append(_count_by_step(end_ns, steps))
         epoch = _EPOCH.search(reading.name)
         if epoch is not None:
             by_epoch[int(epoch[2])] += len(end_ns)
-    return FileReads(dict(by_file), dict(by_reader), dict(by_step), dict(by_epoch))
+    return FileReads(dict(by_file), dict(by_reader), _joined(by_step), dict(by_epoch))
 
 
-def _count_by_step(end_ns: IntArray, steps: Steps | None) -> list[tuple[int, int]]:
-    """Return numbers of steps, and how many of the moments lie in each; the first and last step have the rest."""
-    if steps is None or not steps.count:
-        return []
+def _count_by_step(end_ns: IntArray, steps: Steps) -> IntArray:
+    """Return numbers of steps, and how many of the moments lie in each, shape (n, 2); the first and last step have the rest."""
     after = np.sort(tables.ints(steps.table, "start_ns"))[1:]
     numbers = tables.ints(steps.table, "step")[np.argsort(tables.ints(steps.table, "start_ns"), kind="stable")]
     found, counts = np.unique(numbers[np.searchsorted(after, end_ns, side="right")], return_counts=True)
-    return list(zip(found.tolist(), counts.tolist(), strict=True))
+    return np.stack((found, counts), axis=1)
+
+
+def _joined(by_step: dict[str, list[IntArray]]) -> dict[str, IntArray]:
+    return {reader: np.concatenate(counts) for reader, counts in by_step.items()}
 
 
 def add_reads(parts: Sequence[FileReads]) -> FileReads:
     """Add up several traces."""
-    by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
-    by_epoch = Counter[int]()
+    by_file, by_reader, by_epoch = Counter[str](), Counter[str](), Counter[int]()
+    by_step: dict[str, list[IntArray]] = {}
     for part in parts:
         by_file.update(part.by_file)
         by_reader.update(part.by_reader)
-        by_step.update(part.by_step)
         by_epoch.update(part.by_epoch)
-    return FileReads(dict(by_file), dict(by_reader), dict(by_step), dict(by_epoch))
+        for reader, counts in part.by_step.items():
+            by_step.setdefault(reader, []).append(counts)
+    return FileReads(dict(by_file), dict(by_reader), _joined(by_step), dict(by_epoch))
 
 
 def name_readers(paths: Sequence[str]) -> dict[str, str]:

@@ -249,8 +249,8 @@ def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:
     if not reads.by_step:
         return tables.empty(TIMELINE_TABLE)
     place = {name: number for number, name in enumerate(names)}
-    rows = [(step, place[reader], count) for (reader, step), count in sorted(reads.by_step.items())]
-    step, reader, count = np.array(rows, np.int64).T
+    step, count = np.concatenate(list(reads.by_step.values())).T
+    reader = np.repeat([place[name] for name in reads.by_step], list(map(len, reads.by_step.values())))
     return sample_history.over_steps(list(names.values()), step, reader, count)
 
 

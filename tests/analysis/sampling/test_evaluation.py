@@ -3,6 +3,7 @@ import math
 from dataclasses import replace
 
 import pyarrow as pa
+import numpy as np
 import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -83,9 +84,10 @@ def test_a_job_without_a_pass_says_how_to_get_one():
 
 
 def test_reads_of_held_out_files_are_left_out():
-    reads = FileReads({"a": 5, "c": 7}, {}, {("a", 1): 5, ("c", 1): 7})
+    reads = FileReads({"a": 5, "c": 7}, {}, {"a": np.array([[1, 5]]), "c": np.array([[1, 7]])})
     left = reads.without(FILES[2:])
-    assert (left.by_file, left.by_step) == ({"a": 5}, {("a", 1): 5})
+    assert left.by_file == {"a": 5}
+    assert left.by_step.keys() == {"a"}
 
 
 def test_a_pipeline_that_starts_over_is_told_once_and_not_by_what_follows_from_it():
