@@ -2,8 +2,8 @@ import json
 import math
 from dataclasses import replace
 
-import pyarrow as pa
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis.declaring.job_events import JobEvents
