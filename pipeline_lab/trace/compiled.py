@@ -31,11 +31,13 @@ R = TypeVar("R")
 SOURCES = (
     "trace/compiled.py",
     "trace/wire.py",
+    "trace/named_events.py",
     "trace/xplane/plane_wire.py",
     "trace/xplane/salvage.py",
     "trace/chrome_trace.py",
     "trace/legacy/local_scan.py",
     "analysis/activity/intervals.py",
+    "analysis/activity/event_sets.py",
     "analysis/steps/local_level.py",
     "analysis/tf_data/kernels.py",
 )

@@ -6,11 +6,14 @@ holds it and several windows of a run can be put on one axis. Stats stay encoded
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeline_lab.trace import named_events
 
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
@@ -66,6 +69,24 @@ class Line:
     def end_ns(self) -> IntArray:
         return self.start_ns + self.duration_ns
 
+    @cached_property
+    def name_counts(self) -> IntArray:
+        """How often each name occurs, by its index; shape (largest index + 1,)."""
+        counts = np.zeros(int(self.name_index.max(initial=-1)) + 1, np.int64)
+        named_events.count_names(self.name_index, counts)
+        return counts
+
+    def count_named(self, names: BoolArray) -> int:
+        """Return how many events have one of some names, a mask over the plane's as :meth:`Plane.name_mask` makes it."""
+        return int(self.name_counts[names[: len(self.name_counts)]].sum())
+
+    def rows_named(self, names: BoolArray) -> IntArray:
+        """Return the numbers of these events, ascending, shape (n,)."""
+        rows = np.empty(self.count_named(names), np.int64)
+        if len(rows):
+            named_events.find_named(self.name_index, names, rows)
+        return rows
+
 
 @dataclass(frozen=True, eq=False)
 class Plane:
@@ -99,7 +120,7 @@ class Plane:
         return sum(line.count for line in self.lines)
 
     def name_mask(self, matches: Callable[[str], bool]) -> BoolArray:
-        """Return which names match, shape (len(names),); index it with a line's ``name_index`` to select events."""
+        """Return which names match, shape (len(names),); :meth:`Line.rows_named` selects their events."""
         return np.fromiter((matches(name) for name in self.names), np.bool_, len(self.names))
 
 

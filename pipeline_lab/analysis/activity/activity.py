@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
 from pipeline_lab.analysis.activity.event_names import Kind
+from pipeline_lab.analysis.activity.event_sets import union_of_named
 from pipeline_lab.analysis.activity.intervals import (
     EMPTY,
     IntArray,
     as_intervals,
     intersect,
-    numbers_of_named,
     subtract,
     union,
     union_by,
     union_of,
-    union_of_named,
 )
 from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
 from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
@@ -267,7 +266,7 @@ class Activity:
             return None
         entries = self.host.name_mask(lambda name: name.startswith(_ENTRY_POINTS))
         python = [line for line in self.host.lines if not event_names.is_runtime_thread(line.name) and line.count]
-        calls = [int(entries[line.name_index].sum()) for line in python]
+        calls = [line.count_named(entries) for line in python]
         return python[int(np.argmax(calls))] if any(calls) else next(iter(python), None)
 
     @cached_property
@@ -276,7 +275,7 @@ class Activity:
         if self.host is None or self.training_line is None:
             return _NONE
         is_entry = self.host.name_mask(lambda name: name.startswith(_ENTRY_POINTS))
-        return np.sort(self.training_line.start_ns[is_entry[self.training_line.name_index]])
+        return np.sort(self.training_line.start_ns[self.training_line.rows_named(is_entry)])
 
     @cached_property
     def runtime(self) -> IntArray:
@@ -295,18 +294,12 @@ class Activity:
 
     def rows(self, line: Line, kind: Kind) -> IntArray:
         """Return the numbers of a host line's events of that kind."""
-        if not self._all_kinds & kind.value:
-            return np.empty(0, np.int64)
-        return numbers_of_named(line.name_index, self._names_of(kind))
+        return line.rows_named(self._names_of(kind))
 
     def _names_of(self, kind: Kind) -> BoolArray:
         """Say which names of the host are of any of these kinds."""
         found: BoolArray = (self._kinds & np.uint16(kind.value)) != 0
         return found
-
-    @cached_property
-    def _all_kinds(self) -> int:
-        return int(np.bitwise_or.reduce(self._kinds))
 
     @cached_property
     def _kinds(self) -> NDArray[np.uint16]:
@@ -319,9 +312,7 @@ class Activity:
         return [line for line in lines if line.count and not event_names.is_tf_data_thread(line.name)]
 
     def _line_set(self, line: Line, kind: Kind) -> IntArray:
-        if not self._all_kinds & kind.value:
-            return EMPTY
-        return union_of_named(line.start_ns, line.duration_ns, line.name_index, self._names_of(kind))
+        return union_of_named(line, self._names_of(kind))
 
     def _host_set(self, kind: Kind) -> IntArray:
         return union_of(*(self._line_set(line, kind) for line in self._step_lines()))
@@ -403,7 +394,8 @@ class Activity:
         host = self.host
         if host is None or name not in host.names:
             return []
-        rows = [(line, np.flatnonzero(line.name_index == host.names.index(name))) for line in host.lines]
+        is_it = host.name_mask(lambda each: each == name)
+        rows = [(line, line.rows_named(is_it)) for line in host.lines]
         return [int(line.start_ns[found].min()) for line, found in rows if len(found)]
 
     def _host_compute(self) -> IntArray:
@@ -450,7 +442,7 @@ class Activity:
         marker = self.markers.event_name if self.markers else None
         is_marker = self.host.name_mask(lambda name: name == marker)
         inside = ~is_marker & ~self._names_of(Kind.MARK)
-        return union_of_named(line.start_ns, line.duration_ns, line.name_index, inside)
+        return union_of_named(line, inside)
 
 
 def _in_order(line: Line, rows: IntArray) -> IntArray:

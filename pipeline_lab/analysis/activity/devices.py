@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.event_names import DeviceKind
+from pipeline_lab.analysis.activity.event_sets import union_of_named
 from pipeline_lab.analysis.activity.intervals import IntArray, subtract, union, union_of
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_PLANE
 from pipeline_lab.trace.schema import Plane
@@ -50,11 +51,8 @@ def read_device(plane: Plane) -> Device | None:
     kinds = np.fromiter((event_names.device_kind(name).value for name in plane.names), np.uint8, len(plane.names))
 
     def moments(kind: DeviceKind) -> IntArray:
-        sets = []
-        for line in lines:
-            rows = np.flatnonzero(kinds[line.name_index] & np.uint8(kind.value))
-            sets.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
-        return union_of(*sets)
+        names = (kinds & np.uint8(kind.value)) != 0
+        return union_of(*(union_of_named(line, names) for line in lines))
 
     return Device(
         EMULATED_ACCELERATOR if plane.name == EMULATED_PLANE else plane.name,

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.schema import BoolArray, IndexArray
 
 IntArray = NDArray[np.int64]
 WORTH_COMPILED = 4096
@@ -44,30 +43,6 @@ def union(start: IntArray, end: IntArray) -> IntArray:
     first = np.concatenate(([True], start[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
     return as_intervals(start[first], reach[last])
-
-
-def union_of_named(start: IntArray, duration: IntArray, name: IndexArray, wanted: BoolArray) -> IntArray:
-    """Join the events of some names as :func:`union` does, without a copy of them where they come in order.
-
-    Args:
-        start, duration: ns, shape (n,).
-        name: Index of each one's name, shape (n,).
-        wanted: Which names, shape (n_names,).
-    """
-    rows = join_named(start, duration, name, wanted, EMPTY)
-    if rows < 0:
-        those = numbers_of_named(name, wanted)
-        return union(start[those], start[those] + duration[those])
-    joined = np.empty((rows, 2), np.int64)
-    join_named(start, duration, name, wanted, joined)
-    return joined
-
-
-def numbers_of_named(name: IndexArray, wanted: BoolArray) -> IntArray:
-    """Return the numbers of the events of some names, ascending; see :func:`union_of_named`."""
-    found = np.empty(find_named(name, wanted, np.empty(0, np.int64)), np.int64)
-    find_named(name, wanted, found)
-    return found
 
 
 def as_intervals(start: IntArray, end: IntArray) -> IntArray:
@@ -222,45 +197,6 @@ def join(start: IntArray, end: IntArray, out: IntArray) -> int:
             out[rows - 1, 1] = max(out[rows - 1, 1], end[event])
         else:
             out[rows, 0], out[rows, 1] = start[event], end[event]
-            rows += 1
-    return rows
-
-
-@compiled
-def join_named(start: IntArray, duration: IntArray, name: IndexArray, wanted: BoolArray, out: IntArray) -> int:
-    """Do as `join` with the events of some names, as far as ``out`` has room; return how much it takes, -1 if they are not ordered.
-
-    Args:
-        start, duration: ns, shape (n,).
-        name: Index of each one's name, shape (n,).
-        wanted: Which names, shape (n_names,).
-        out: The result, shape (m, 2).
-    """
-    rows, last_start, reach = 0, 0, 0
-    for event in range(len(name)):
-        if not wanted[name[event]] or duration[event] <= 0:
-            continue
-        if rows and start[event] < last_start:
-            return -1
-        last_start, end = start[event], start[event] + duration[event]
-        if rows == 0 or last_start > reach:
-            rows, reach = rows + 1, end
-            if rows <= len(out):
-                out[rows - 1, 0] = last_start
-        reach = max(reach, end)
-        if rows <= len(out):
-            out[rows - 1, 1] = reach
-    return rows
-
-
-@compiled
-def find_named(name: IndexArray, wanted: BoolArray, out: IntArray) -> int:
-    """Write the numbers of the events of some names into ``out`` as far as it has room; return how many there are."""
-    rows = 0
-    for event in range(len(name)):
-        if wanted[name[event]]:
-            if rows < len(out):
-                out[rows] = event
             rows += 1
     return rows
 

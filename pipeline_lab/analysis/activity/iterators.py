@@ -33,7 +33,7 @@ def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) 
         is_iterator: Of each name of the plane, whether it is an iterator's.
     """
     read, name = np.full(len(waits), UNKNOWN, np.int64), np.full(len(waits), -1, np.int32)
-    rows = np.flatnonzero(is_iterator[line.name_index]) if len(waits) else waits
+    rows = line.rows_named(is_iterator) if len(waits) else waits
     if not len(rows):
         return read, name
     starts, lengths = line.start_ns[rows], line.duration_ns[rows]

@@ -27,7 +27,7 @@ def find_step_calls(host: Plane, line: Line, launches: Launches) -> tuple[str, I
         An empty name and no calls where no function is called twice.
     """
     is_call = host.name_mask(lambda name: name.startswith(event_names.JAX_CALL))
-    rows = np.flatnonzero(is_call[line.name_index])
+    rows = line.rows_named(is_call)
     rows = rows[outermost(line.start_ns[rows], line.end_ns[rows])]
     name, spans = line.name_index[rows], np.stack((line.start_ns[rows], line.end_ns[rows]), axis=1)
     worked_ns = launches.worked_within(spans)

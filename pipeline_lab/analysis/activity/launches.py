@@ -153,7 +153,7 @@ def _find_calls(trace: Trace) -> _Calls:
         for line in plane.lines if may_launch.any() else ():
             if not line.count or event_names.is_tf_data_thread(line.name):
                 continue
-            rows = np.flatnonzero(may_launch[line.name_index])
+            rows = line.rows_named(may_launch)
             asked.append((line, rows))
             names.append(line.name_index[rows] + np.int64(len(texts)))
             starts.append(line.start_ns[rows])

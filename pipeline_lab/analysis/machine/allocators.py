@@ -65,7 +65,7 @@ def read_allocators(trace: Trace) -> Allocators:
     mask = None if host is None else host.name_mask(lambda name: name in EVENTS)
     if host is None or mask is None or not mask.any() or not host.lines:
         raise TraceIncompleteError(NO_ALLOCATIONS)
-    parts = [_of_line(line, np.flatnonzero(mask[line.name_index])) for line in host.lines]
+    parts = [_of_line(line, line.rows_named(mask)) for line in host.lines]
     names = [name for part in parts for name in part[0]]
     start_ns, used, peak = (np.concatenate([part[index] for part in parts]) for index in (1, 2, 3))
     order = np.argsort(start_ns, kind="stable")

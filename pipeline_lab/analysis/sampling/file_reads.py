@@ -159,14 +159,14 @@ def _readings(host: Plane) -> list[_Reading]:
     places: list[IntArray] = []
     openings: dict[int, list[tuple[int, str]]] = {}
     for number, line in enumerate(host.lines):
-        rows = np.flatnonzero(is_reader[line.name_index])
+        rows = line.rows_named(is_reader)
         if not len(rows):
             continue
         starts.append(line.start_ns[rows])
         ends.append(line.start_ns[rows] + line.duration_ns[rows])
         names.append(line.name_index[rows].astype(np.int64))
         places.append(np.stack((np.full(len(rows), number), rows), axis=1))
-        for reader, start_ns, file in _openings(line, rows, np.flatnonzero(is_opening[line.name_index])):
+        for reader, start_ns, file in _openings(line, rows, line.rows_named(is_opening)):
             openings.setdefault(reader, []).append((start_ns, file))
     if not starts:
         return []

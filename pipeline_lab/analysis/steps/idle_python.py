@@ -80,7 +80,7 @@ def find_idle_python(activity: Activity, steps: Steps) -> IdlePython:
     is_function = host.name_mask(lambda name: _CALL.fullmatch(name) is not None)
     if not is_function.any():  # as in most traces, whose lines are long
         raise TraceIncompleteError(NO_PYTHON)
-    rows = np.flatnonzero(is_function[line.name_index])
+    rows = line.rows_named(is_function)
     spans, calls = np.stack((line.start_ns[rows], line.end_ns[rows]), axis=1), activity.framework_calls
     between = np.flatnonzero(np.searchsorted(calls, spans[:, 1]) == np.searchsorted(calls, spans[:, 0]))
     outer = between[outermost(spans[between, 0], spans[between, 1])]

@@ -119,13 +119,6 @@ def find_makers(wanted: Int64Array, until: Int64Array, keys: Int64Array, done: I
 
 
 @compiled
-def count_names(name_index: Int32Array, counts: Int64Array) -> None:
-    """Add to ``counts`` how often each name occurs."""
-    for name in name_index:
-        counts[name] += 1
-
-
-@compiled
 def collect(
     line: tuple[Int64Array, Int64Array, Int32Array],
     roles: Int8Array,

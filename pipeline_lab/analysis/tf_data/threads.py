@@ -129,27 +129,16 @@ def read_threads(host: Plane | None) -> Threads:
     roles = np.fromiter(map(role_of, host.names), np.int8, len(host.names)) if host else np.zeros(0, np.int8)
     if host is None or not (roles == EventRole.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
-    counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines, host.event_count)
     of_stages = _tells_stages(host, roles)
-    found = [
-        (line, names)
-        for line, names in zip(host.lines, counts, strict=True)
-        if names[of_stages].any() or is_tf_data_pool(line.name)
-    ]
+    tells = on_all_cores(lambda line: line.count_named(of_stages) > 0, host.lines, host.event_count)
+    found = [line for line, told in zip(host.lines, tells, strict=True) if told or is_tf_data_pool(line.name)]
     places = _find_places(host, found, roles)
     if not places.places:  # of a damaged file only the names may be left
         raise TraceIncompleteError(NO_ITERATORS)
-    bounds = np.cumsum([0, *(names[roles != EventRole.NONE].sum() for _, names in found)])
-    threads = _empty_threads(tuple(line for line, _ in found), bounds, places)
+    bounds = np.cumsum([0, *(line.count_named(roles != EventRole.NONE) for line in found)])
+    threads = _empty_threads(tuple(found), bounds, places)
     on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)), threads.count)
     return threads
-
-
-def _count_names(line: Line, names: int) -> IntArray:
-    """Return how often each name of the plane occurs on a thread, shape (names,)."""
-    counts = np.zeros(names, np.int64)
-    kernels.count_names(line.name_index, counts)
-    return counts
 
 
 def _tells_stages(host: Plane, roles: RoleArray) -> NDArray[np.bool_]:
@@ -159,10 +148,10 @@ def _tells_stages(host: Plane, roles: RoleArray) -> NDArray[np.bool_]:
     return found & ~is_any(roles, *_IN_ANY_POOL) if has_pool else found
 
 
-def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArray) -> IteratorPlaces:
+def _find_places(host: Plane, found: list[Line], roles: RoleArray) -> IteratorPlaces:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
-    for line, names in found:
-        occurs[is_shared(line.name)] |= names > 0
+    for line in found:
+        occurs[is_shared(line.name)][: len(line.name_counts)] |= line.name_counts > 0
     of_iterators = roles == EventRole.ITERATOR
     own, shared = (
         [name if is_here else None for name, is_here in zip(host.names, (there & of_iterators).tolist(), strict=True)]

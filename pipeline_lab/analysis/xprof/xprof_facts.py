@@ -75,7 +75,7 @@ def _find_loop(host: Plane) -> str:
 
 def _stat(line: Line, names: BoolArray, *stats: str) -> tuple[IntArray, ...]:
     """Return whole-number stats of a line's events of those names, events that lack one left out."""
-    rows = np.flatnonzero(names[line.name_index])
+    rows = line.rows_named(names)
     columns = [line.stats.ints(rows, stat) for stat in stats]
     known = np.logical_and.reduce([known for _, known in columns])
     return tuple(values[known] for values, _ in columns)
