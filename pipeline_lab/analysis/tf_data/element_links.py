@@ -7,7 +7,7 @@ import numpy as np
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
-from pipeline_lab.analysis.tf_data.kinds import EventRole, is_asynchronous
+from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, is_asynchronous
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
 UNFINISHED = -1
@@ -40,25 +40,27 @@ class Functions:
 def find_functions(threads: Threads) -> Functions:
     """Match the calls of functions with their runs: both carry the call's id."""
     stage = _stages_of_rows(threads)
-    row = threads.rows(EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION)
-    ids, known = threads.ints(row, "id")
-    known &= stage[row] != NO_STAGE
-    order = np.argsort(ids[known], kind="stable")
-    row, ids = row[known][order], ids[known][order]
-    in_background = threads.role[row] == EventRole.BACKGROUND_FUNCTION
+    rows = threads.rows(EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
+    ids, known = threads.ints(rows, "id")
+    rows, ids = rows[known], ids[known]
+    role = threads.role[rows]
+    is_call = is_any(role, EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION)
+    calls = np.flatnonzero(is_call & (stage[rows] != NO_STAGE))
+    calls = calls[np.argsort(ids[calls], kind="stable")]
+    row = rows[calls]
+    in_background = role[calls] == EventRole.BACKGROUND_FUNCTION
     maker = np.where(in_background, _elements_of(threads, row), -1)
+    runs, call = _calls_of(np.flatnonzero(~is_call), ids, ids[calls])
     # A call in the background ends with the event that hands over its result, another one when it returns.
     end = np.where(in_background, UNFINISHED, threads.end_ns[row])
-    done, call = _calls_of(threads, threads.rows(EventRole.DONE), ids)
-    in_time = in_background[call]
-    end[call[in_time]] = threads.end_ns[done[in_time]]
-    process, process_call = _calls_of(threads, threads.rows(EventRole.PROCESS), ids)
-    runs, run_call = np.concatenate((process, done)), np.concatenate((process_call, call))
-    order = np.lexsort((threads.start_ns[runs], run_call))
-    runs, run_call = runs[order], run_call[order]
-    stage[runs] = stage[row][run_call]
+    hands_over = (role[runs] == EventRole.DONE) & in_background[call]
+    end[call[hands_over]] = threads.end_ns[rows[runs[hands_over]]]
+    runs = rows[runs]
+    order = np.lexsort((threads.start_ns[runs], call))
+    runs, call = runs[order], call[order]
+    stage[runs] = stage[row][call]
     kernels.inherit(threads.parent, stage)
-    first_run = np.searchsorted(run_call, np.arange(len(row) + 1)).astype(np.int64)
+    first_run = np.append(0, np.bincount(call, minlength=len(row)).cumsum())
     return Functions(stage, row, maker, stage[row], threads.start_ns[row], end, first_run, runs)
 
 
@@ -84,7 +86,7 @@ def _elements_of(threads: Threads, calls: IntArray) -> IntArray:
     TensorFlow before 2.4 or so wrote nothing around the two: there it is the outermost iterator's event just before.
     """
     around = threads.parent[calls].astype(np.int64)
-    outer = np.flatnonzero((threads.role == EventRole.ITERATOR) & (threads.parent < 0))
+    outer = threads.outermost
     if not len(outer):
         return around
     before = outer[np.maximum(np.searchsorted(outer, calls) - 1, 0)]
@@ -92,14 +94,13 @@ def _elements_of(threads: Threads, calls: IntArray) -> IntArray:
     return np.where(around >= 0, around, np.where(is_there, before, -1))
 
 
-def _calls_of(threads: Threads, rows: IntArray, ids: IntArray) -> tuple[IntArray, IntArray]:
-    """Return those rows that carry one of the sorted ids, and whose each is."""
-    if not len(ids):
-        return rows[:0], rows[:0]
-    found, known = threads.ints(rows, "id")
-    call = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
-    known &= ids[call] == found
-    return rows[known], call[known]
+def _calls_of(runs: IntArray, ids: IntArray, of_calls: IntArray) -> tuple[IntArray, IntArray]:
+    """Return those runs, indices of ``ids``, that carry one of the sorted ids of calls, and the number of each one's call."""
+    if not len(of_calls):
+        return runs[:0], runs[:0]
+    call = np.minimum(np.searchsorted(of_calls, ids[runs]), len(of_calls) - 1)
+    is_found = of_calls[call] == ids[runs]
+    return runs[is_found], call[is_found]
 
 
 SHORT_NS = 2_000
@@ -224,7 +225,7 @@ def _find_makers(threads: Threads, functions: Functions) -> tuple[IntArray, IntA
     makers = threads.rows(EventRole.PRODUCE)
     makers = makers[functions.stage[makers] != NO_STAGE]
     stage = functions.stage[makers].astype(np.int64)
-    outer = np.flatnonzero((threads.role == EventRole.ITERATOR) & (threads.parent < 0))
+    outer = threads.outermost
     above = threads.places.above[threads.place[outer]].astype(np.int64)
     silent = (above != NO_STAGE) & ~np.isin(above, stage)
     return np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))
@@ -240,8 +241,11 @@ def _last_done(wanted: IntArray, until: IntArray, keys: IntArray, done: IntArray
 
 def _threads_of(threads: Threads, makers: IntArray, maker_stage: IntArray, stage: IntArray) -> IntArray:
     """Return a thread that makes elements for each of these stages, ``NONE`` where none is known to."""
-    known = dict(zip(maker_stage[::-1].tolist(), threads.thread_of(makers)[::-1].tolist(), strict=True))
-    return np.fromiter((known.get(number, NONE) for number in stage.tolist()), np.int64, len(stage))
+    thread = np.full(len(stage), NONE, np.int64)
+    for number in np.unique(stage).tolist():
+        first = makers[maker_stage == number][:1]
+        thread[stage == number] = threads.thread_of(first)[0] if len(first) else NONE
+    return thread
 
 
 def _key(stage: IntArray, element: IntArray) -> IntArray:

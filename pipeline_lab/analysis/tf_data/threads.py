@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -63,6 +64,11 @@ class Threads:
 
     def rows(self, *roles: EventRole) -> IntArray:
         return np.flatnonzero(is_any(self.role, *roles))
+
+    @cached_property
+    def outermost(self) -> IntArray:
+        """The rows of iterators' events that lie in no other event."""
+        return np.flatnonzero((self.role == EventRole.ITERATOR) & (self.parent < 0))
 
     def thread_of(self, rows: IntArray) -> IntArray:
         """Return the number of the thread on which each row lies."""
