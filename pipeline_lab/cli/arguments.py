@@ -46,11 +46,11 @@ ScriptArgument = Annotated[
 ]
 ScriptArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS", help="The script's own arguments, optionally after --.", show_default=False),
+    typer.Argument(metavar="ARGS...", help="The script's own arguments, optionally after --.", show_default=False),
 ]
 StartedScript = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SCRIPT", help="The script and, after --, its own arguments.", show_default=False),
+    typer.Argument(metavar="SCRIPT...", help="The script and, after --, its own arguments.", show_default=False),
 ]
 ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")]
 SetOption = Annotated[

@@ -85,7 +85,7 @@ def test_seconds_take_the_place_of_steps(lab: Lab) -> None:
         (["--preset", "synthetic", "--steps", "0"], "training.steps should be a whole number from 1 to"),
         (["--preset", "synthetic", "--steps", "3", "--seconds", "3"], "give either steps or seconds"),
         (["--nonsense"], "No such option"),
-        (["--steps", "many"], "valid integer"),
+        (["--steps", "many"], "'many' is not a valid int"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_starts_nothing(lab: Lab, arguments: list[str], sentence: str) -> None:

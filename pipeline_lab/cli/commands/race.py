@@ -24,7 +24,7 @@ def race(
     options: Annotated[
         list[str],
         typer.Argument(
-            metavar="OPTIONS",
+            metavar="OPTIONS...",
             help="Two or more presets (with --workload its own), JSON files of options, or runs; the first is the baseline. "
             "With --change a script and, after --, its arguments.",
             show_default=False,
