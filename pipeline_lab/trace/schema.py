@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,13 @@ from pipeline_lab.trace import named_events
 
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
+"""Indices that are kept for each event; see :func:`index_type`."""
 BoolArray = NDArray[np.bool_]
+
+
+def index_type(count: int) -> type[np.int32]:
+    """Return a type for indices of so many things, and -1: 16 bits where they do, for each event has some of them."""
+    return cast(type[np.int32], np.int16) if count <= np.iinfo(np.int16).max else np.int32
 
 
 class StatSource(Protocol):

@@ -76,10 +76,9 @@ def find_operations(activity: Activity, gaps: IntArray) -> GapOperations:
         activity: The trace.
         gaps: A set; those shorter than :data:`SHORTEST_GAP_NS` are passed over.
     """
-    names, may_name, label, start, end = _labeled_events(activity)
     long = np.flatnonzero(gaps[:, 1] - gaps[:, 0] >= SHORTEST_GAP_NS)
-    touching = covered_until(gaps[long], end) > covered_until(gaps[long], start)
-    label, start, end = union_by(label[touching], start[touching], end[touching])
+    names, may_name, label, start, end = _labeled_events(activity, gaps[long])
+    label, start, end = union_by(label, start, end)
     row, gap = pair_ranges(np.searchsorted(gaps[long, 1], start, side="right"), np.searchsorted(gaps[long, 0], end))
     gap = long[gap]
     return GapOperations(
@@ -92,8 +91,10 @@ def find_operations(activity: Activity, gaps: IntArray) -> GapOperations:
     )
 
 
-def _labeled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.bool_], IntArray, IntArray, IntArray]:
-    """Return the operations of the host, whether each may name a gap, and its events by operation, start and end."""
+def _labeled_events(
+    activity: Activity, gaps: IntArray
+) -> tuple[tuple[str, ...], NDArray[np.bool_], IntArray, IntArray, IntArray]:
+    """Return the operations of the host, whether each may name a gap, and its events in gaps by operation, start and end."""
     if activity.host is None:
         return (), np.empty(0, np.bool_), _NONE, _NONE, _NONE
     plane_names = activity.host.names
@@ -104,15 +105,15 @@ def _labeled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.boo
     on_host, on_device = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     labels, starts, ends = [_NONE], [_NONE], [_NONE]
     for line, rows in activity.events_of(_RANKED):
-        label = label_of_name[line.name_index[rows]]
         naming = activity.rows(line, _NAMING)
         ops, launches = label_of_name[line.name_index[naming]], activity.launches.hold_one(line, naming)
         on_host += np.bincount(ops[~launches], minlength=len(names))
         on_device += np.bincount(ops[launches], minlength=len(names))
         start, end = _as_called(activity, line, rows)
-        labels.append(label)
-        starts.append(start)
-        ends.append(end)
+        touching = covered_until(gaps, end) > covered_until(gaps, start)
+        labels.append(label_of_name[line.name_index[rows[touching]]])
+        starts.append(start[touching])
+        ends.append(end[touching])
     may_name = on_host > on_device  # what an op does on the host to launch its work on a device is dispatch
     return tuple(names.tolist()), may_name, np.concatenate(labels), np.concatenate(starts), np.concatenate(ends)
 

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_i
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, role_of
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import Line, Plane
+from pipeline_lab.trace.schema import Line, Plane, index_type
 
 _IN_ANY_POOL = (EventRole.NESTED_FUNCTION, EventRole.PROCESS, EventRole.DONE, EventRole.OPERATION)
 
@@ -142,7 +142,7 @@ def read_threads(host: Plane | None) -> Threads:
     if not places.places:  # of a damaged file only the names may be left
         raise TraceIncompleteError(NO_ITERATORS)
     bounds = np.cumsum([0, *(line.count_named(roles != EventRole.NONE) for line in found)])
-    threads = _empty_threads(tuple(found), bounds, places)
+    threads = _empty_threads(tuple(found), bounds, places, len(host.names))
     on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)), threads.count)
     return threads
 
@@ -166,7 +166,7 @@ def _find_places(host: Plane, found: list[Line], roles: RoleArray) -> IteratorPl
     return find_iterator_places(own, shared)
 
 
-def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPlaces) -> Threads:
+def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPlaces, names: int) -> Threads:
     count = int(bounds[-1])
     return Threads(
         lines,
@@ -176,8 +176,8 @@ def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPl
         end_ns=np.empty(count, np.int64),
         parent=np.empty(count, np.int32),
         role=np.empty(count, np.int8),
-        place=np.empty(count, np.int32),
-        name=np.empty(count, np.int32),
+        place=np.empty(count, index_type(len(places.places))),
+        name=np.empty(count, index_type(names)),
         event=np.empty(count, np.int32),
     )
 

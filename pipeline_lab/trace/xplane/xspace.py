@@ -21,7 +21,7 @@ import numpy as np
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_EVENT, MemoryBudget, empty_on_disk, map_path, release_pages
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane, Salvage, Trace
+from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane, Salvage, Trace, index_type
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 from pipeline_lab.trace.xplane.layout import DamagedError, LineBytes, PlaneBytes, SpaceBytes, read_space
@@ -100,12 +100,13 @@ def read_planes(
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
-    room = partial(_empty_columns, on_disk=events > MOST_IN_MEMORY)
+    names = max((part.first_name + len(part.plane.event_names.names) for _, part, _ in todo), default=0)
+    room = partial(_empty_columns, index=index_type(names), on_disk=events > MOST_IN_MEMORY)
     each = map if events < WORTH_A_THREAD else on_all_cores
     lines = list(each(lambda job: read_line(data, job[1], job[2], room), todo))
-    names = [name for name, _, _ in todo]
+    owners = [name for name, _, _ in todo]
     return tuple(
-        _merge(name, parts, [line for owner, line in zip(names, lines, strict=True) if owner == name])
+        _merge(name, parts, [line for owner, line in zip(owners, lines, strict=True) if owner == name])
         for name, parts in merged.items()
     )
 
@@ -182,10 +183,10 @@ def _filled(columns: EventColumnArrays, count: int, offsets: IntArray, stride: i
     return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
 
 
-def _empty_columns(count: int, *, on_disk: bool) -> EventColumnArrays:
+def _empty_columns(count: int, *, index: type[np.int32], on_disk: bool) -> EventColumnArrays:
     if on_disk and count >= WORTH_A_FILE:
-        return empty_on_disk(count, np.int64), empty_on_disk(count, np.int64), empty_on_disk(count, np.int32)
-    return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
+        return empty_on_disk(count, np.int64), empty_on_disk(count, np.int64), empty_on_disk(count, index)
+    return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, index)
 
 
 def _merge(name: str, parts: list[PlanePart], lines: list[Line]) -> Plane:
