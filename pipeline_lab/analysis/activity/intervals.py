@@ -38,7 +38,8 @@ def union(start: IntArray, end: IntArray) -> IntArray:
         start, end = start[order], end[order]
     if len(start) >= WORTH_COMPILED:
         joined = np.empty((len(start), 2), np.int64)
-        return joined[: join(start, end, joined)].copy()
+        joined.resize((join(start, end, joined), 2), refcheck=False)  # in place, where a slice would keep all of it
+        return joined
     reach = np.maximum.accumulate(end)
     first = np.concatenate(([True], start[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
@@ -107,7 +108,8 @@ def intersect(left: IntArray, right: IntArray) -> IntArray:
         return EMPTY
     if len(left) + len(right) >= WORTH_COMPILED:
         both = np.empty((len(left) + len(right), 2), np.int64)
-        return both[: meet(left, right, both)].copy()
+        both.resize((meet(left, right, both), 2), refcheck=False)
+        return both
     first = np.searchsorted(right[:, 1], left[:, 0], side="right")
     after = np.searchsorted(right[:, 0], left[:, 1], side="left")
     rows, partners = pair_ranges(first, after)
