@@ -24,7 +24,6 @@ def test_a_large_trace_reads_the_same_from_columns_on_disk(tmp_path: Path, monke
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(xspace, "MOST_IN_MEMORY", 0)
-    monkeypatch.setattr(xspace, "WORTH_A_FILE", 0)
     on_disk = read_xplane(path).planes[0].lines[0]
     assert not on_disk.start_ns.base.flags.owndata
     assert not list(folder.iterdir())

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +34,9 @@ PIECE = 1 << 18
 WORTH_A_THREAD = 100_000
 MOST_IN_MEMORY = 1 << 24
 """Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files."""
-WORTH_A_FILE = 1 << 16
 
 EventColumnArrays = tuple[IntArray, IntArray, IndexArray]
-"""Start, duration (both ns) and name index of a line's events while they are read."""
+"""Start, duration (both ns) and name index of events while they are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +100,16 @@ def read_planes(
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
     names = max((part.first_name + len(part.plane.event_names.names) for _, part, _ in todo), default=0)
-    room = partial(_empty_columns, index=index_type(names), on_disk=events > MOST_IN_MEMORY)
+    # One array for all lines is cheaper than one for each: the system hands out large ones in large pages.
+    columns = _empty_columns(events, index_type(names), on_disk=events > MOST_IN_MEMORY)
+    ends = accumulate((line.events for _, _, line in todo), initial=0)
     each = map if events < WORTH_A_THREAD else on_all_cores
-    lines = list(each(lambda job: read_line(data, job[1], job[2], room), todo))
+    lines = list(
+        each(
+            lambda job: read_line(data, job[0][1], job[0][2], columns, slice(*job[1])),
+            zip(todo, pairwise(ends), strict=True),
+        )
+    )
     owners = [name for name, _, _ in todo]
     return tuple(
         _merge(name, parts, [line for owner, line in zip(owners, lines, strict=True) if owner == name])
@@ -121,24 +127,26 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(data: ByteArray, part: PlanePart, line: LineBytes, room: Callable[[int], EventColumnArrays]) -> Line:
+def read_line(data: ByteArray, part: PlanePart, line: LineBytes, every: EventColumnArrays, rows: slice) -> Line:
     """Read one line's events; names that the plane does not know get the index -1.
 
     Args:
         data: The file.
         part: The line's plane.
         line: Where its events are.
-        room: Makes columns for a number of events.
+        every: Columns for the events of all lines.
+        rows: Those of this one.
     """
-    columns = room(line.events)
+    start, duration, name_index = every
+    columns = (start[rows], duration[rows], name_index[rows])
     if line.offsets is not None:
         filled = _fill_scattered(data, part, line, line.offsets, columns)
     else:
         filled = _fill(data, part, line, STRIDE, columns)
         if len(filled.start_ns) < line.events:
             filled = _fill(data, part, line, 1, columns)
-    for column in columns:
-        release_pages(column)
+    for column in every:
+        release_pages(column, rows.start * column.itemsize, rows.stop * column.itemsize)
     plane = part.plane
     stats = EventStats(
         data,
@@ -183,10 +191,9 @@ def _filled(columns: EventColumnArrays, count: int, offsets: IntArray, stride: i
     return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
 
 
-def _empty_columns(count: int, *, index: type[np.int32], on_disk: bool) -> EventColumnArrays:
-    if on_disk and count >= WORTH_A_FILE:
-        return empty_on_disk(count, np.int64), empty_on_disk(count, np.int64), empty_on_disk(count, index)
-    return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, index)
+def _empty_columns(count: int, index: type[np.int32], *, on_disk: bool) -> EventColumnArrays:
+    empty = empty_on_disk if on_disk else np.empty
+    return empty(count, np.int64), empty(count, np.int64), empty(count, index)
 
 
 def _merge(name: str, parts: list[PlanePart], lines: list[Line]) -> Plane:
