@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
-from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace, index_type
 from pipeline_lab.trace.wire import DAMAGED, ByteArray, Int64Array
 from pipeline_lab.trace.xplane.stats import as_float, as_int
 from pipeline_lab.trace.xplane.xspace import EPOCH_NS, LIMIT_NS
@@ -371,21 +371,25 @@ class _ChromeScan:
     def _plane(self, name: str, pids: list[Key], origin: int) -> Plane:
         names: list[tuple[str, str]] = []
         lines: list[Line] = []
+        index = index_type(sum(len(self._names.get(pid, {})) for pid in pids))
         for pid in pids:
             lines += [
-                self._line(columns, self._threads.get((pid, tid)) or str(tid), tid, origin, len(names))
+                self._line(columns, self._threads.get((pid, tid)) or str(tid), tid, origin, (len(names), index))
                 for tid, columns in self.lines.get(pid, {}).items()
             ]
             names += self._names.get(pid, {})
         return Plane(name, tuple(lines), tuple(full for full, _ in names), tuple(short for _, short in names), {})
 
-    def _line(self, columns: _ThreadColumns, name: str, tid: Key, origin: int, first_name: int) -> Line:
+    def _line(
+        self, columns: _ThreadColumns, name: str, tid: Key, origin: int, names: tuple[int, type[np.int32]]
+    ) -> Line:
+        first_name, index = names
         return Line(
             id=as_int(tid) or 0,
             name=name,
             start_ns=np.frombuffer(columns.start_ns, np.int64) - origin,
             duration_ns=np.frombuffer(columns.duration_ns, np.int64),
-            name_index=np.frombuffer(columns.name_index, np.int32) + np.int32(first_name),
+            name_index=(np.frombuffer(columns.name_index, np.int32) + np.int32(first_name)).astype(index),
             stats=JsonStats(self._data, np.frombuffer(columns.begin, np.int64)),
         )
 

@@ -10,7 +10,6 @@ import mmap
 import platform
 import struct
 import sys
-from functools import cached_property
 from typing import Any, NamedTuple
 
 _HEADER, _GAP = struct.Struct("<7s9xHH20xQ10xHH2x"), struct.Struct("<QIIq")
@@ -83,6 +82,8 @@ class _Code:
             raise ValueError("no object file for this processor")
         self._code = code
         self._sections = [_Section._make(_SECTION.unpack_from(code, table + row * size)) for row in range(count)]
+        (self._table,) = (each for each in self._sections if each.kind == _SYMBOLS)
+        self._symbols = [_Symbol._make(each) for each in _SYMBOL.iter_unpack(self._content(self._table))]
         self._places: dict[int, int] = {}
         end = 0
         for row, section in enumerate(self._sections):
@@ -102,7 +103,8 @@ class _Code:
         for section in self._sections:
             if section.kind == _GAPS and section.info in self._places:
                 self._fill(section)
-        address = next(self._address(each) for each in self._symbols if self._name(each) == entry)
+        (found,) = (each for each in self._symbols if self._name(each) == entry)
+        address = self._address(found)
         length = ctypes.c_size_t(len(self._memory))
         if self._library.mprotect(ctypes.c_void_p(self._base), length, mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError("the system grants no memory for code")
@@ -129,14 +131,6 @@ class _Code:
     def _name(self, symbol: _Symbol) -> str:
         start = self._sections[self._table.link].offset + symbol.name
         return self._code[start : self._code.index(b"\0", start)].decode()
-
-    @cached_property
-    def _table(self) -> _Section:
-        return next(each for each in self._sections if each.kind == _SYMBOLS)
-
-    @cached_property
-    def _symbols(self) -> list[_Symbol]:
-        return [_Symbol._make(each) for each in _SYMBOL.iter_unpack(self._content(self._table))]
 
     def _content(self, section: _Section) -> bytes:
         return self._code[section.offset : section.offset + section.size]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace, index_type
 
 Event = tuple[str, float, float] | tuple[str, float, float, dict[str, Any]]
 WAIT = "IteratorGetNextOp::DoCompute"
@@ -94,6 +94,6 @@ def _build_line(number: int, spec: LineSpec, names: Names) -> Line:
         name=spec.name,
         start_ns=np.array([us(event[1]) for event in spec.events], np.int64),
         duration_ns=np.array([us(event[2]) for event in spec.events], np.int64),
-        name_index=np.array([names.of(event[0]) for event in spec.events], np.int32),
+        name_index=np.array([names.of(event[0]) for event in spec.events], index_type(0)),
         stats=Stats([event[3] if len(event) > 3 else {} for event in spec.events]),
     )

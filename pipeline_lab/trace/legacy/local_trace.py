@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_NAME, MemoryBudget
 from pipeline_lab.trace.legacy.local_scan import MEMO, EventColumns, LocalScan, read_args
-from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, Line, Plane, Salvage, StatSource, Trace
+from pipeline_lab.trace.schema import (
+    BoolArray,
+    IndexArray,
+    IntArray,
+    Line,
+    Plane,
+    Salvage,
+    StatSource,
+    Trace,
+    index_type,
+)
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane.stats import as_float, as_int
 
@@ -164,7 +174,8 @@ def _build_plane(scan: LocalScan, budget: MemoryBudget, name: str, parts: Iterab
     lines = []
     for part in parts:
         columns = part.columns
-        index = names.kernels(part.place.kind, columns) if part.place.stream else names.used(columns)
+        used = names.kernels(part.place.kind, columns) if part.place.stream else names.used(columns)
+        index = used.astype(index_type(len(names.names)))
         stats = ArgStats(scan.data, columns.args, columns.args_size)
         lines.append(Line(part.id, part.name, columns.start_ns, columns.duration_ns, index, stats))
     return Plane(name, tuple(lines), tuple(names.names), tuple(names.display_names), {})
