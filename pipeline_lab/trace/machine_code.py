@@ -1,8 +1,8 @@
 """Put the machine code of an object file into memory, ready to be called.
 
 LLVM does that too, but its library takes 50 MB and most of a tenth of a second to load. What compiled loops are made of is
-simple: an ELF file for x86-64, code and constants whose gaps are filled with addresses or distances, and one or two functions
-of the C library. Anything else is left to LLVM. Numbers are those of the System V ABI and its supplement for x86-64.
+simple: an ELF file for x86-64, code and constants whose gaps are filled with addresses, and one or two functions of the C
+library. Anything else is left to LLVM. Numbers are those of the System V ABI and its supplement for x86-64.
 """
 
 import ctypes
@@ -20,8 +20,8 @@ _IN_MEMORY = 2
 """Flag of sections that the code needs when it runs."""
 _ELSEWHERE, _NOWHERE = 0, 0xFF00
 """In place of a symbol's section: it is in no section of the file; from the second on it is in none at all."""
-_ADDRESS, _DISTANCE = 1, 24
-"""What fills a gap of eight bytes: ``R_X86_64_64`` and ``R_X86_64_PC64``."""
+_ADDRESS = 1
+"""What fills a gap of eight bytes: ``R_X86_64_64``."""
 
 
 class _Section(NamedTuple):
@@ -113,13 +113,10 @@ class _Code:
 
     def _fill(self, gaps: _Section) -> None:
         for offset, filling, symbol, added in _GAP.iter_unpack(self._content(gaps)):
-            place = self._places[gaps.info] + offset
-            value = self._address(self._symbols[symbol]) + added
-            if filling == _DISTANCE:
-                value -= self._base + place
-            elif filling != _ADDRESS:
+            if filling != _ADDRESS:
                 raise ValueError(f"a gap of kind {filling}")
-            struct.pack_into("<q", self._memory, place, value)
+            address = self._address(self._symbols[symbol]) + added
+            struct.pack_into("<q", self._memory, self._places[gaps.info] + offset, address)
 
     def _address(self, symbol: _Symbol) -> int:
         if symbol.section == _ELSEWHERE:
