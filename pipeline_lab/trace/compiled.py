@@ -31,7 +31,7 @@ R = TypeVar("R")
 SOURCES = (
     "trace/compiled.py",
     "trace/wire.py",
-    "trace/named_events.py",
+    "trace/line_columns.py",
     "trace/xplane/plane_wire.py",
     "trace/xplane/salvage.py",
     "trace/chrome_trace.py",

@@ -58,16 +58,19 @@ def leave_out_impossible(trace: Trace) -> Trace:
     lines = [line for plane in trace.planes for line in plane.lines if line.count]
     if not lines:
         return trace
-    starts, lengths = _outermost(lines)
-    moments = [*starts, *(moment for moment in (trace.start_ns, trace.stop_ns) if moment is not None)]
-    if max(moments) - min(moments) <= MARGIN_NS and 0 <= lengths[0] <= lengths[1] <= MARGIN_NS:
+    first_ns, last_ns, _, shortest_ns, longest_ns = zip(
+        *on_all_cores(lambda line: line.reach, lines, trace.event_count), strict=True
+    )
+    shortest, longest = min(shortest_ns), max(longest_ns)
+    moments = [*first_ns, *last_ns, *(moment for moment in (trace.start_ns, trace.stop_ns) if moment is not None)]
+    if max(moments) - min(moments) <= MARGIN_NS and 0 <= shortest <= longest <= MARGIN_NS:
         return trace  # so close to each other that none has to be looked at
     step = max(1, sum(line.count for line in lines) // _SAMPLED)
     sample = np.concatenate([line.start_ns[::step] for line in lines])
     first, last = map(int, np.percentile(sample, [_OUTER_PERCENT, 100 - _OUTER_PERCENT], method="nearest"))
     margin = max(MARGIN_NS, MARGIN_SPANS * (last - first))
     earliest, latest = _with_session(first - margin, last + margin, trace.start_ns, trace.stop_ns)
-    if earliest <= min(moments) and lengths[0] >= 0 and max(moments) <= latest and starts[1] + lengths[1] <= latest:
+    if earliest <= min(moments) and shortest >= 0 and max(moments) <= latest and max(last_ns) + longest <= latest:
         return trace
     kept = replace(trace, planes=tuple(_cut(plane, earliest, latest) for plane in trace.planes))
     if any(moment is not None and not earliest <= moment <= latest for moment in (trace.start_ns, trace.stop_ns)):
@@ -88,18 +91,6 @@ def _with_session(earliest: int, latest: int, start_ns: int | None, stop_ns: int
     if stop_ns < earliest or start_ns > latest:
         return earliest, latest
     return min(earliest, start_ns), max(latest, stop_ns)
-
-
-def _outermost(lines: list[Line]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the first and the last start of all events, and the least and greatest length."""
-
-    def look(line: Line) -> list[tuple[int, int]]:
-        return [(int(column.min()), int(column.max())) for column in (line.start_ns, line.duration_ns)]
-
-    starts, lengths = zip(*on_all_cores(look, lines, sum(line.count for line in lines)), strict=True)
-    first, last = zip(*starts, strict=True)
-    shortest, longest = zip(*lengths, strict=True)
-    return (min(first), max(last)), (min(shortest), max(longest))
 
 
 def _cut(plane: Plane, earliest: int, latest: int) -> Plane:

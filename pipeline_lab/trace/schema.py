@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.trace import named_events
+from pipeline_lab.trace import line_columns
 
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
@@ -47,6 +47,23 @@ class StatSource(Protocol):
         return [self.texts(rows, stat) for stat in stats]
 
 
+class Reach(NamedTuple):
+    """The outermost times of a line's events, ns: first and last start, last end, least and greatest length."""
+
+    first_ns: int
+    last_ns: int
+    end_ns: int
+    shortest_ns: int
+    longest_ns: int
+
+
+class NamesUsed(NamedTuple):
+    """How often each name occurs on a line, by its index, and the number of its first event; shape (largest index + 1,)."""
+
+    counts: IntArray
+    first: IntArray
+
+
 @dataclass(frozen=True, eq=False)
 class Line:
     """One thread or stream.
@@ -76,21 +93,27 @@ class Line:
         return self.start_ns + self.duration_ns
 
     @cached_property
-    def name_counts(self) -> IntArray:
-        """How often each name occurs, by its index; shape (largest index + 1,)."""
-        counts = np.zeros(int(self.name_index.max(initial=-1)) + 1, np.int64)
-        named_events.count_names(self.name_index, counts)
-        return counts
+    def reach(self) -> Reach:
+        """The outermost times of a line that has events."""
+        return Reach(*line_columns.find_reach(self.start_ns, self.duration_ns))
+
+    @cached_property
+    def names_used(self) -> NamesUsed:
+        """Which names occur."""
+        counts, first = (np.zeros(int(self.name_index.max(initial=-1)) + 1, np.int64) for _ in range(2))
+        line_columns.count_names(self.name_index, counts, first)
+        return NamesUsed(counts, first)
 
     def count_named(self, names: BoolArray) -> int:
         """Return how many events have one of some names, a mask over the plane's as :meth:`Plane.name_mask` makes it."""
-        return int(self.name_counts[names[: len(self.name_counts)]].sum())
+        counts = self.names_used.counts
+        return int(counts[names[: len(counts)]].sum())
 
     def rows_named(self, names: BoolArray) -> IntArray:
         """Return the numbers of these events, ascending, shape (n,)."""
         rows = np.empty(self.count_named(names), np.int64)
         if len(rows):
-            named_events.find_named(self.name_index, names, rows)
+            line_columns.find_named(self.name_index, names, rows)
         return rows
 
 

@@ -29,7 +29,15 @@ def test_events_are_found_by_their_names(line: Line, names: np.ndarray) -> None:
     wanted = np.flatnonzero(names[line.name_index])
     assert line.rows_named(names).tolist() == wanted.tolist()
     assert line.count_named(names) == len(wanted)
-    assert line.name_counts.tolist() == np.bincount(line.name_index).tolist()
+    assert line.names_used.counts.tolist() == np.bincount(line.name_index).tolist()
+    assert all(line.name_index[: line.names_used.first[name]].tolist().count(name) == 0 for name in line.name_index)
+
+
+@given(line=lines().filter(lambda line: line.count > 0))
+def test_a_line_reaches_from_its_first_start_to_its_last_end(line: Line) -> None:
+    ends, lengths = line.end_ns, line.duration_ns
+    expected = (line.start_ns.min(), line.start_ns.max(), ends.max(), lengths.min(), lengths.max())
+    assert line.reach == expected
 
 
 @given(line=lines(), names=masks)

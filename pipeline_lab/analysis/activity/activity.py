@@ -171,14 +171,12 @@ class Activity:
         until its last request.
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
-        outer = on_all_cores(
-            lambda line: (int(line.start_ns.min()), int(line.end_ns.max())), lines, self.trace.event_count
-        )
-        start, end = min((first for first, _ in outer), default=0), max((last for _, last in outer), default=0)
+        outer = on_all_cores(lambda line: line.reach, lines, self.trace.event_count)
+        start, end = min((one.first_ns for one in outer), default=0), max((one.end_ns for one in outer), default=0)
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:
-            end = max([int(self.training_line.end_ns.max()), *self.host_spans[-1:, 1].tolist()])
+            end = max([self.training_line.reach.end_ns, *self.host_spans[-1:, 1].tolist()])
         known_from, known_until = self.step_spans.known
         return max(start, known_from or start), min(end, known_until or end)
 

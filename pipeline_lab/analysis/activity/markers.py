@@ -91,9 +91,8 @@ def _host_markers(host: Plane) -> Markers | None:
 
 def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_Candidate]:
     """Return the names of a thread whose first event carries a step number."""
-    first = np.full(len(host.names), -1, np.int64)
-    first[line.name_index[::-1]] = np.arange(line.count - 1, -1, -1)
-    indices = np.flatnonzero(possible & (first >= 0))
+    counts, first = line.names_used
+    indices = np.flatnonzero(possible[: len(counts)] & (counts > 0))
     numbered = line.stats.ints(first[indices], "step_num")[1]
     rooted = line.stats.ints(first[indices], "_r")[1]
     found = [

@@ -157,7 +157,8 @@ def _tells_stages(host: Plane, roles: RoleArray) -> NDArray[np.bool_]:
 def _find_places(host: Plane, found: list[Line], roles: RoleArray) -> IteratorPlaces:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
     for line in found:
-        occurs[is_shared(line.name)][: len(line.name_counts)] |= line.name_counts > 0
+        counts = line.names_used.counts
+        occurs[is_shared(line.name)][: len(counts)] |= counts > 0
     of_iterators = roles == EventRole.ITERATOR
     own, shared = (
         [name if is_here else None for name, is_here in zip(host.names, (there & of_iterators).tolist(), strict=True)]

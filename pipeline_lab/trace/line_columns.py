@@ -1,0 +1,39 @@
+"""Compiled loops over a line's columns; indices of names are within their tables, as readers make sure."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.wire import Int32Array, Int64Array
+
+
+@compiled
+def count_names(name_index: Int32Array, counts: Int64Array, first: Int64Array) -> None:
+    """Write how often each name occurs, and the number of its first event; ``counts`` is 0 before."""
+    for event in range(len(name_index)):
+        name = name_index[event]
+        if counts[name] == 0:
+            first[name] = event
+        counts[name] += 1
+
+
+@compiled
+def find_named(name_index: Int32Array, wanted: NDArray[np.bool_], out: Int64Array) -> None:
+    """Write the numbers of the events of the wanted names into ``out``, shape (their number,)."""
+    rows = 0
+    for event in range(len(name_index)):
+        if wanted[name_index[event]]:
+            out[rows] = event
+            rows += 1
+
+
+@compiled
+def find_reach(start: Int64Array, duration: Int64Array) -> tuple[int, int, int, int, int]:
+    """Return the first start, the last start, the last end, the least and the greatest length of one event or more."""
+    first, last, end = start[0], start[0], start[0] + duration[0]
+    least, greatest = duration[0], duration[0]
+    for event in range(1, len(start)):
+        first, last = min(first, start[event]), max(last, start[event])
+        end = max(end, start[event] + duration[event])
+        least, greatest = min(least, duration[event]), max(greatest, duration[event])
+    return first, last, end, least, greatest
