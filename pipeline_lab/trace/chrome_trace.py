@@ -374,16 +374,15 @@ class _ChromeScan:
         index = index_type(sum(len(self._names.get(pid, {})) for pid in pids))
         for pid in pids:
             lines += [
-                self._line(columns, self._threads.get((pid, tid)) or str(tid), tid, origin, (len(names), index))
+                self._line(columns, self._threads.get((pid, tid)) or str(tid), tid, origin, len(names), index)
                 for tid, columns in self.lines.get(pid, {}).items()
             ]
             names += self._names.get(pid, {})
         return Plane(name, tuple(lines), tuple(full for full, _ in names), tuple(short for _, short in names), {})
 
     def _line(
-        self, columns: _ThreadColumns, name: str, tid: Key, origin: int, names: tuple[int, type[np.int32]]
+        self, columns: _ThreadColumns, name: str, tid: Key, origin: int, first_name: int, index: type[np.int32]
     ) -> Line:
-        first_name, index = names
         return Line(
             id=as_int(tid) or 0,
             name=name,

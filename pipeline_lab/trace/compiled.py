@@ -306,7 +306,7 @@ def _machine() -> Any:
 
 
 _SEAL = 16
-"""Bytes before the code that tell whether it is whole: LLVM would end the process over damaged code."""
+"""Bytes before the code that tell whether it is whole: damaged code would end the process."""
 
 
 def _read(path: Path) -> bytes | None:

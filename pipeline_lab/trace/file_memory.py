@@ -22,7 +22,7 @@ SPARE_BYTES = 48 << 20
 BYTES_PER_FILE_BYTE = 3
 
 # What Python and NumPy keep for one of each, in bytes (measured, rounded up).
-PER_EVENT = 21
+PER_EVENT = 21  # where there are more names than 16 bits tell apart
 PER_NAME = 220
 PER_LINE = 1600
 PER_PLANE = 2600
@@ -88,8 +88,9 @@ def release_pages(data: NDArray[np.generic], begin: int = 0, end: int | None = N
     base: object = data.base
     mapped = base.obj if isinstance(base, memoryview) else None
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        first = begin - begin % mmap.PAGESIZE
-        mapped.madvise(mmap.MADV_DONTNEED, first, (len(mapped) if end is None else end) - first)
+        first, after = begin - begin % mmap.PAGESIZE, len(mapped) if end is None else end
+        if first < after:
+            mapped.madvise(mmap.MADV_DONTNEED, first, after - first)
 
 
 PREFIX = "pipeline-lab-"

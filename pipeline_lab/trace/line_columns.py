@@ -1,4 +1,4 @@
-"""Compiled loops over a line's columns; indices of names are within their tables, as readers make sure."""
+"""Compiled loops over the columns of a finished line: no index of a name lies outside its plane's table any more."""
 
 import numpy as np
 from numpy.typing import NDArray

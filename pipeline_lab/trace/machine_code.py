@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 _HEADER, _GAP = struct.Struct("<7s9xHH20xQ10xHH2x"), struct.Struct("<QIIq")
 _MAGIC, _RELOCATABLE, _X86_64 = b"\x7fELF\x02\x01\x01", 1, 62
-_CONTENT, _SYMBOLS, _GAPS, _UNWINDING = 1, 2, 4, 0x70000001
-"""Kinds of sections: code or constants, what is in them, gaps of another one, and how exceptions pass, of which compiled loops raise none."""
+_CONTENT, _SYMBOLS, _GAPS = 1, 2, 4
+"""Kinds of sections: code or constants, the table of what is in them, and the gaps of another one."""
+_UNWINDING = 0x70000001
+"""Kind of the section that tells how exceptions pass, of which compiled loops raise none."""
 _IN_MEMORY = 2
 """Flag of sections that the code needs when it runs."""
 _ELSEWHERE, _NOWHERE = 0, 0xFF00

@@ -58,11 +58,10 @@ def leave_out_impossible(trace: Trace) -> Trace:
     lines = [line for plane in trace.planes for line in plane.lines if line.count]
     if not lines:
         return trace
-    first_ns, last_ns, _, shortest_ns, longest_ns = zip(
-        *on_all_cores(lambda line: line.reach, lines, trace.event_count), strict=True
-    )
-    shortest, longest = min(shortest_ns), max(longest_ns)
-    moments = [*first_ns, *last_ns, *(moment for moment in (trace.start_ns, trace.stop_ns) if moment is not None)]
+    reaches = on_all_cores(lambda line: line.reach, lines, trace.event_count)
+    first_ns, last_ns = min(one.first_start_ns for one in reaches), max(one.last_start_ns for one in reaches)
+    shortest, longest = min(one.shortest_ns for one in reaches), max(one.longest_ns for one in reaches)
+    moments = [first_ns, last_ns, *(moment for moment in (trace.start_ns, trace.stop_ns) if moment is not None)]
     if max(moments) - min(moments) <= MARGIN_NS and 0 <= shortest <= longest <= MARGIN_NS:
         return trace  # so close to each other that none has to be looked at
     step = max(1, sum(line.count for line in lines) // _SAMPLED)
@@ -70,7 +69,7 @@ def leave_out_impossible(trace: Trace) -> Trace:
     first, last = map(int, np.percentile(sample, [_OUTER_PERCENT, 100 - _OUTER_PERCENT], method="nearest"))
     margin = max(MARGIN_NS, MARGIN_SPANS * (last - first))
     earliest, latest = _with_session(first - margin, last + margin, trace.start_ns, trace.stop_ns)
-    if earliest <= min(moments) and shortest >= 0 and max(moments) <= latest and max(last_ns) + longest <= latest:
+    if earliest <= min(moments) and shortest >= 0 and max(moments) <= latest and last_ns + longest <= latest:
         return trace
     kept = replace(trace, planes=tuple(_cut(plane, earliest, latest) for plane in trace.planes))
     if any(moment is not None and not earliest <= moment <= latest for moment in (trace.start_ns, trace.stop_ns)):

@@ -6,9 +6,8 @@ holds it and several windows of a run can be put on one axis. Stats stay encoded
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,13 @@ from pipeline_lab.trace import line_columns
 
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
-"""Indices that are kept for each event; see :func:`index_type`."""
+"""Indices of 16 or 32 bits, see :func:`index_type`; turn them into int64 before adding to them."""
 BoolArray = NDArray[np.bool_]
+Made = TypeVar("Made")
 
 
 def index_type(count: int) -> type[np.int32]:
-    """Return a type for indices of so many things, and -1: 16 bits where they do, for each event has some of them."""
+    """Return the narrowest type for the indices 0 to ``count`` and -1: each event has some, so that 16 bits save much."""
     return cast(type[np.int32], np.int16) if count <= np.iinfo(np.int16).max else np.int32
 
 
@@ -48,20 +48,32 @@ class StatSource(Protocol):
 
 
 class Reach(NamedTuple):
-    """The outermost times of a line's events, ns: first and last start, last end, least and greatest length."""
+    """The outermost times of a line's events, and the least and the greatest length, ns."""
 
-    first_ns: int
-    last_ns: int
-    end_ns: int
+    first_start_ns: int
+    last_start_ns: int
+    last_end_ns: int
     shortest_ns: int
     longest_ns: int
 
 
 class NamesUsed(NamedTuple):
-    """How often each name occurs on a line, by its index, and the number of its first event; shape (largest index + 1,)."""
+    """The indices of the names that occur on a line, ascending, how often each does, and the number of its first event; shape (n,)."""
 
+    indices: IntArray
     counts: IntArray
     first: IntArray
+
+
+class made_once(Generic[Made]):  # noqa: N801 - reads like `property`
+    """A property that is made on first use; ``functools`` makes those of all objects one after the other until Python 3.12."""
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+
+    def __get__(self, owner: object, kind: type) -> Made:
+        made = owner.__dict__[self._make.__name__] = self._make(owner)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,25 +104,40 @@ class Line:
     def end_ns(self) -> IntArray:
         return self.start_ns + self.duration_ns
 
-    @cached_property
+    @made_once
     def reach(self) -> Reach:
-        """The outermost times of a line that has events."""
+        """The outermost times.
+
+        Raises:
+            ValueError: The line has no events.
+        """
+        if not self.count:
+            raise ValueError(f"the line {self.name!r} has no events")
         return Reach(*line_columns.find_reach(self.start_ns, self.duration_ns))
 
-    @cached_property
+    @made_once
     def names_used(self) -> NamesUsed:
         """Which names occur."""
-        counts, first = (np.zeros(int(self.name_index.max(initial=-1)) + 1, np.int64) for _ in range(2))
+        names = int(self.name_index.max(initial=-1)) + 1
+        if names > self.count:
+            used, first, counts = np.unique(self.name_index, return_index=True, return_counts=True)
+            return NamesUsed(used.astype(np.int64), counts, first)
+        counts, first = np.zeros(names, np.int64), np.zeros(names, np.int64)
         line_columns.count_names(self.name_index, counts, first)
-        return NamesUsed(counts, first)
+        indices = np.flatnonzero(counts)
+        return NamesUsed(indices, counts[indices], first[indices])
 
     def count_named(self, names: BoolArray) -> int:
-        """Return how many events have one of some names, a mask over the plane's as :meth:`Plane.name_mask` makes it."""
-        counts = self.names_used.counts
-        return int(counts[names[: len(counts)]].sum())
+        """Return how many events have one of some names.
+
+        Args:
+            names: A mask over the plane's names, as :meth:`Plane.name_mask` makes it, shape (n_names,).
+        """
+        used = self.names_used
+        return int(used.counts[names[used.indices]].sum())
 
     def rows_named(self, names: BoolArray) -> IntArray:
-        """Return the numbers of these events, ascending, shape (n,)."""
+        """Return the numbers of the events that have one of some names, ascending, shape (n,); see :meth:`count_named`."""
         rows = np.empty(self.count_named(names), np.int64)
         if len(rows):
             line_columns.find_named(self.name_index, names, rows)

@@ -1,5 +1,6 @@
 """Columns of a trace larger than memory: on disk, and the same numbers."""
 
+import mmap
 import os
 from pathlib import Path
 
@@ -30,6 +31,17 @@ def test_a_large_trace_reads_the_same_from_columns_on_disk(tmp_path: Path, monke
     for name in ("start_ns", "duration_ns", "name_index"):
         assert np.array_equal(getattr(on_disk, name), getattr(in_memory, name))
     assert on_disk.stats.ints(np.array([7, 199]), "id")[0].tolist() == [7, 199]
+
+
+def test_a_line_without_events_may_end_a_file_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xspace, "MOST_IN_MEMORY", 0)
+    space = XSpace()
+    plane = space.plane("/host:CPU")
+    for number in range(2 * mmap.PAGESIZE // 8):  # so that the columns end where a page does
+        plane.line("python").event("op", start_us=number, duration_us=1)
+    plane.line("empty")
+    lines = read_xplane(space.write(tmp_path / "h.xplane.pb")).planes[0].lines
+    assert sum(line.count for line in lines) == 2 * mmap.PAGESIZE // 8
 
 
 def test_a_full_disk_is_one_sentence_and_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:

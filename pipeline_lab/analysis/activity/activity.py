@@ -86,6 +86,7 @@ class Activity:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._made: dict[int, tuple[IntArray, object]] = {}
+        self._names: dict[Kind, BoolArray] = {}
 
     @cached_property
     def host(self) -> Plane | None:
@@ -172,11 +173,12 @@ class Activity:
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
         outer = on_all_cores(lambda line: line.reach, lines, self.trace.event_count)
-        start, end = min((one.first_ns for one in outer), default=0), max((one.end_ns for one in outer), default=0)
+        start = min((one.first_start_ns for one in outer), default=0)
+        end = max((one.last_end_ns for one in outer), default=0)
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:
-            end = max([self.training_line.reach.end_ns, *self.host_spans[-1:, 1].tolist()])
+            end = max([self.training_line.reach.last_end_ns, *self.host_spans[-1:, 1].tolist()])
         known_from, known_until = self.step_spans.known
         return max(start, known_from or start), min(end, known_until or end)
 
@@ -296,8 +298,9 @@ class Activity:
 
     def _names_of(self, kind: Kind) -> BoolArray:
         """Say which names of the host are of any of these kinds."""
-        found: BoolArray = (self._kinds & np.uint16(kind.value)) != 0
-        return found
+        if kind not in self._names:
+            self._names[kind] = (self._kinds & np.uint16(kind.value)) != 0
+        return self._names[kind]
 
     @cached_property
     def _kinds(self) -> NDArray[np.uint16]:

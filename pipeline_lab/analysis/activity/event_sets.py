@@ -27,13 +27,16 @@ def union_of_named(line: Line, names: BoolArray) -> IntArray:
 
 @compiled
 def join_named(start: IntArray, duration: IntArray, name: IndexArray, wanted: BoolArray, out: IntArray) -> int:
-    """Do as `join` with the events of some names, as far as ``out`` has room; return how much it takes, -1 if they are not ordered.
+    """Write the union of the events of some names that last, as far as ``out`` has room.
 
     Args:
         start, duration: ns, shape (n,).
         name: Index of each one's name, shape (n,).
         wanted: Which names, shape (n_names,).
         out: The result, shape (m, 2).
+
+    Returns:
+        The length of all of it; -1 if these events are not ordered by start.
     """
     rows, last_start, reach = 0, 0, 0
     for event in range(len(name)):

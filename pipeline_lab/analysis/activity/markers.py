@@ -91,16 +91,17 @@ def _host_markers(host: Plane) -> Markers | None:
 
 def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_Candidate]:
     """Return the names of a thread whose first event carries a step number."""
-    counts, first = line.names_used
-    indices = np.flatnonzero(possible[: len(counts)] & (counts > 0))
-    numbered = line.stats.ints(first[indices], "step_num")[1]
-    rooted = line.stats.ints(first[indices], "_r")[1]
+    used = line.names_used
+    is_possible = possible[used.indices]
+    indices, first = used.indices[is_possible], used.first[is_possible]
+    numbered = line.stats.ints(first, "step_num")[1]
+    rooted = line.stats.ints(first, "_r")[1]
     found = [
         _numbered(host.names[index], bool(root), line, int(index))
         for index, root in zip(indices[numbered], rooted[numbered], strict=True)
     ]
     if not found:
-        names = line.stats.texts(first[indices], "step_name")
+        names = line.stats.texts(first, "step_name")
         found = [
             _named(host.names[index], line, int(index))
             for index, name in zip(indices, names, strict=True)

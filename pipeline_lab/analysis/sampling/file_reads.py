@@ -91,7 +91,7 @@ def count_reads(trace: Trace, steps: Steps | None) -> FileReads:
         end_ns = reading.end_ns[: len(reading.end_ns) - is_over]
         reader = _path(reading) if reading.file is None else reading.file
         (by_reader if reading.file is None else by_file)[reader] += len(end_ns)
-        if steps is not None and steps.count:
+        if steps is not None and steps.count and len(end_ns):
             by_step.setdefault(reader, []).append(_count_by_step(end_ns, steps))
         epoch = _EPOCH.search(reading.name)
         if epoch is not None:

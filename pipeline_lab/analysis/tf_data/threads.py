@@ -157,8 +157,7 @@ def _tells_stages(host: Plane, roles: RoleArray) -> NDArray[np.bool_]:
 def _find_places(host: Plane, found: list[Line], roles: RoleArray) -> IteratorPlaces:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
     for line in found:
-        counts = line.names_used.counts
-        occurs[is_shared(line.name)][: len(counts)] |= counts > 0
+        occurs[is_shared(line.name)][line.names_used.indices] = True
     of_iterators = roles == EventRole.ITERATOR
     own, shared = (
         [name if is_here else None for name, is_here in zip(host.names, (there & of_iterators).tolist(), strict=True)]

@@ -99,17 +99,13 @@ def read_planes(
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
-    names = max((part.first_name + len(part.plane.event_names.names) for _, part, _ in todo), default=0)
+    names = max((sum(len(part.plane.event_names.names) for part in parts) for parts in merged.values()), default=0)
     # One array for all lines is cheaper than one for each: the system hands out large ones in large pages.
     columns = _empty_columns(events, index_type(names), on_disk=events > MOST_IN_MEMORY)
-    ends = accumulate((line.events for _, _, line in todo), initial=0)
+    ends = pairwise(accumulate((line.events for _, _, line in todo), initial=0))
+    jobs = [(part, line, slice(*rows)) for (_, part, line), rows in zip(todo, ends, strict=True)]
     each = map if events < WORTH_A_THREAD else on_all_cores
-    lines = list(
-        each(
-            lambda job: read_line(data, job[0][1], job[0][2], columns, slice(*job[1])),
-            zip(todo, pairwise(ends), strict=True),
-        )
-    )
+    lines = list(each(lambda job: read_line(data, job[0], job[1], job[2], columns), jobs))
     owners = [name for name, _, _ in todo]
     return tuple(
         _merge(name, parts, [line for owner, line in zip(owners, lines, strict=True) if owner == name])
@@ -127,25 +123,25 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(data: ByteArray, part: PlanePart, line: LineBytes, every: EventColumnArrays, rows: slice) -> Line:
+def read_line(data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, columns: EventColumnArrays) -> Line:
     """Read one line's events; names that the plane does not know get the index -1.
 
     Args:
         data: The file.
         part: The line's plane.
         line: Where its events are.
-        every: Columns for the events of all lines.
-        rows: Those of this one.
+        rows: Where they go.
+        columns: For the events of all lines.
     """
-    start, duration, name_index = every
-    columns = (start[rows], duration[rows], name_index[rows])
+    start, duration, name_index = columns
+    own = (start[rows], duration[rows], name_index[rows])
     if line.offsets is not None:
-        filled = _fill_scattered(data, part, line, line.offsets, columns)
+        filled = _fill_scattered(data, part, line, line.offsets, own)
     else:
-        filled = _fill(data, part, line, STRIDE, columns)
+        filled = _fill(data, part, line, STRIDE, own)
         if len(filled.start_ns) < line.events:
-            filled = _fill(data, part, line, 1, columns)
-    for column in every:
+            filled = _fill(data, part, line, 1, own)
+    for column in columns:
         release_pages(column, rows.start * column.itemsize, rows.stop * column.itemsize)
     plane = part.plane
     stats = EventStats(

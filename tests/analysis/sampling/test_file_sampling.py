@@ -285,6 +285,15 @@ def test_reads_are_laid_over_the_steps_that_ran_meanwhile():
     ]
 
 
+def test_reads_of_a_window_without_steps_lie_over_none():
+    name = "Iterator::Root::FlatMap[0]::TFRecord"
+    steps = Steps("Trace", None, step_table(7, (0, 100, 200)), first_step_only=False)
+    only_its_end = file_reads.count_reads(trace(host(line("tf_data_a", (name, 10, 0)))), steps)
+    without_steps = file_reads.count_reads(trace(host(line("tf_data_a", *reading(name, 10, 20)))), None)
+    both = file_reads.add_reads([only_its_end, without_steps])
+    assert file_sampling.measure_sampling([], SAMPLES.schema.empty_table(), both).timeline.num_rows == 0
+
+
 def step_table(number: int, starts_us: tuple[int, ...]) -> pa.Table:
     zeros = dict.fromkeys(("window", "wait_ns", "exposed_ns", "busy_ns"), 0)
     rows = [

@@ -154,6 +154,21 @@ def test_the_environment_says_when_the_profiler_was_on(tmp_path: Path) -> None:
     assert trace.planes[0].lines[0].start_ns.tolist() == [5_000]
 
 
+def test_names_of_a_later_session_without_events_leave_room_for_an_unknown_one(tmp_path: Path) -> None:
+    first, second = XSpace(), XSpace()
+    plane, later = first.plane("/host:CPU"), second.plane("/host:CPU")
+    plane.line("python").event("unknown", start_us=0, duration_us=1)
+    for count, each in ((30_000, plane), (5_000, later)):
+        for order in range(count):
+            each.event_metadata(f"name {order}", "")
+    plane._events.pop(("unknown", ""))
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(first.encode() + second.encode())
+    (read,) = read_xplane(path).planes
+    assert read.lines[0].name_index.tolist() == [35_000]
+    assert read.names[35_000] == ""
+
+
 def test_concatenated_spaces_merge_by_plane_name_on_one_axis(tmp_path: Path) -> None:
     epoch = 1_700_000_000 * 10**9
     path = tmp_path / "h.xplane.pb"
