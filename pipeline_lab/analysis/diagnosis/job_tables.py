@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.job_events import JobEvents
+from pipeline_lab.analysis.diagnosis.impossible_rows import RowChecker
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
@@ -187,7 +188,7 @@ class JobReader:
     def __init__(self, folder: RunFolder) -> None:
         self._folder, self._events = folder, EventReader(folder.events)
         self._tables = [(table, TableReader(table.path(folder), table)) for table in _TABLES]
-        self._noted = JobEvents()
+        self._noted, self._rows = JobEvents(), RowChecker()
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
     def read(self) -> JobTables:
@@ -202,11 +203,12 @@ class JobReader:
             for table, reader in self._tables
             if table is not MODEL or table.path(folder).exists()
         }
+        impossible = self._rows.find(tables, len(about.listed[0]))
         return replace(
             about,
             times_steps=folder.source.exists() or folder.steps.exists(),
-            read=tables,
-            damage=_find_damage(folder) | unreadable,
+            read=tables | {name: tables[name].slice(0, 0) for name in impossible},
+            damage=impossible | _find_damage(folder) | unreadable,
             noted=self._noted,
         )
 
