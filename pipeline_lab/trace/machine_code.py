@@ -7,7 +7,7 @@ library. Anything else is left to LLVM. Numbers are those of the System V ABI an
 
 import ctypes
 import mmap
-import platform
+import os
 import struct
 import sys
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ _kept: list[Any] = []
 
 def can_place_code() -> bool:
     """Say whether this is a machine whose object files :func:`place_code` reads."""
-    return sys.platform == "linux" and platform.machine() == "x86_64"
+    return sys.platform == "linux" and os.uname().machine == "x86_64"
 
 
 def place_code(code: bytes, entry: str) -> int | None:

@@ -131,13 +131,13 @@ class Line:
         """Return how many events have one of some names.
 
         Args:
-            names: A mask over the plane's names, as :meth:`Plane.name_mask` makes it, shape (n_names,).
+            names: A mask over the plane's names, as `Plane.name_mask` makes it, shape (n_names,).
         """
         used = self.names_used
         return int(used.counts[names[used.indices]].sum())
 
     def rows_named(self, names: BoolArray) -> IntArray:
-        """Return the numbers of the events that have one of some names, ascending, shape (n,); see :meth:`count_named`."""
+        """Return the numbers of the events that have one of some names, ascending, shape (n,); see `count_named`."""
         rows = np.empty(self.count_named(names), np.int64)
         if len(rows):
             line_columns.find_named(self.name_index, names, rows)
@@ -176,7 +176,7 @@ class Plane:
         return sum(line.count for line in self.lines)
 
     def name_mask(self, matches: Callable[[str], bool]) -> BoolArray:
-        """Return which names match, shape (len(names),); :meth:`Line.rows_named` selects their events."""
+        """Return which names match, shape (len(names),); `Line.rows_named` selects their events."""
         return np.fromiter((matches(name) for name in self.names), np.bool_, len(self.names))
 
 
