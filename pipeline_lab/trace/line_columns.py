@@ -1,4 +1,7 @@
-"""Compiled loops over the columns of a finished line: no index of a name lies outside its plane's table any more."""
+"""Compiled loops over the columns of a finished line.
+
+``name_index`` has 16 or 32 bits, and no index in it lies outside the plane's table of names any more.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -65,8 +65,8 @@ class NamesUsed(NamedTuple):
     first: IntArray
 
 
-class made_once(Generic[Made]):  # noqa: N801 - reads like `property`
-    """A property that is made on first use; ``functools`` makes those of all objects one after the other until Python 3.12."""
+class MadeOnce(Generic[Made]):
+    """A property that is made on first use, of several lines at once; ``cached_property`` waits for its lock until Python 3.12."""
 
     def __init__(self, make: Callable[[Any], Made]) -> None:
         self._make = make
@@ -104,9 +104,9 @@ class Line:
     def end_ns(self) -> IntArray:
         return self.start_ns + self.duration_ns
 
-    @made_once
+    @MadeOnce
     def reach(self) -> Reach:
-        """The outermost times.
+        """The outermost times of its events.
 
         Raises:
             ValueError: The line has no events.
@@ -115,9 +115,9 @@ class Line:
             raise ValueError(f"the line {self.name!r} has no events")
         return Reach(*line_columns.find_reach(self.start_ns, self.duration_ns))
 
-    @made_once
+    @MadeOnce
     def names_used(self) -> NamesUsed:
-        """Which names occur."""
+        """Which names its events have."""
         names = int(self.name_index.max(initial=-1)) + 1
         if names > self.count:
             used, first, counts = np.unique(self.name_index, return_index=True, return_counts=True)

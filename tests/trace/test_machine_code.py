@@ -10,12 +10,13 @@ import pytest
 
 from pipeline_lab.trace import machine_code
 from pipeline_lab.trace.compiled import _ENTRY, CompiledFunction, _compile, _place_by_llvm, compiled
-from pipeline_lab.trace.machine_code import can_place_code, place_code
+from pipeline_lab.trace.machine_code import place_code
 from pipeline_lab.trace.wire import Int64Array
+from tests.support.machines import on_x86_linux
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not can_place_code(), reason="LLVM puts code into memory on this machine"),
+    pytest.mark.skipif(not on_x86_linux(), reason="LLVM puts code into memory on this machine"),
 ]
 KINDS = ("l", "l")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.analysis.activity.event_sets import union_of_named
 from pipeline_lab.analysis.activity.intervals import union
-from pipeline_lab.trace.schema import Line, index_type, made_once
+from pipeline_lab.trace.schema import Line, MadeOnce, index_type
 from tests.support.traces import Stats, host, line, trace
 
 NAMES = 5
@@ -65,7 +65,7 @@ def test_lines_are_looked_at_side_by_side() -> None:
     together = threading.Barrier(2, timeout=20)
 
     class Slow:
-        @made_once
+        @MadeOnce
         def value(self) -> int:
             return together.wait()
 

@@ -395,8 +395,8 @@ class Activity:
         host = self.host
         if host is None or name not in host.names:
             return []
-        is_it = host.name_mask(lambda each: each == name)
-        rows = [(line, line.rows_named(is_it)) for line in host.lines]
+        named = host.name_mask(lambda each: each == name)
+        rows = [(line, line.rows_named(named)) for line in host.lines]
         return [int(line.start_ns[found].min()) for line, found in rows if len(found)]
 
     def _host_compute(self) -> IntArray:

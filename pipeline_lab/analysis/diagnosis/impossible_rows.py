@@ -9,17 +9,16 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.runs.run_tables import EVALUATED, OUTPUTS, SAMPLES, STEPS
 from pipeline_lab.trace.schema import BoolArray
+from pipeline_lab.trace.xplane.xspace import EPOCH_NS, LATEST_EPOCH_NS
 from pipeline_lab.units import NS_PER_S
 
-FIRST_EPOCH_NS, LAST_EPOCH_NS = 10**18, 4 * 10**18
-"""September 2001 and October 2096: what a job notes lies between."""
 LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
 """No step, and no part of one, takes a month."""
 SLACK_NS = NS_PER_S
 """By how much times may contradict each other: clocks inside and outside of a graph differ a little."""
 
 Wrong = tuple[str, BoolArray]
-"""What rows tell of that cannot be, and which rows do, shape (n,)."""
+"""Why rows are impossible, and which are, shape (n,)."""
 
 
 class RowChecker:
@@ -53,8 +52,8 @@ class RowChecker:
                 if wrong.any():
                     row = first + int(wrong.argmax()) + 1
                     self._found[table.name] = (
-                        f"{table.file_name} of this run is damaged: its row {row:,} tells of {what}; restore the file, or "
-                        "run the job again."
+                        f"{table.file_name} of this run is damaged: row {row:,} is impossible ({what}); restore the file, "
+                        "or run the job again."
                     )
                     break
         return dict(self._found)
@@ -62,22 +61,22 @@ class RowChecker:
 
 def _of_steps(rows: pa.Table) -> Iterator[Wrong]:
     start, away = tables.ints(rows, "start_ns"), tables.or_zero(rows, "away_ns")
-    yield "a time outside of this century", (start < FIRST_EPOCH_NS) | (start > LAST_EPOCH_NS)
+    yield "the step begins in another century", (start < EPOCH_NS) | (start > LATEST_EPOCH_NS)
     since_last = np.diff(start, prepend=start[0])
-    yield "a step that begins before the one before it, or a month later", _is_no_length(since_last)
+    yield "the step begins before the one above it, or a month later", _is_no_length(since_last)
     known = np.where(np.arange(rows.num_rows) > 0, since_last, LONGEST_NS)
-    yield "more time between two steps than there was", _is_no_length(away) | (away > known + SLACK_NS)
-    yield "a wait below 0, or of a month", _is_no_length(tables.or_zero(rows, "wait_ns"))
+    yield "more time is noted between two steps than lies between them", _is_no_length(away) | (away > known + SLACK_NS)
+    yield "the wait is negative, or lasts a month", _is_no_length(tables.or_zero(rows, "wait_ns"))
     for column in ("end_ns", "ready_ns"):
         length = np.where(tables.valid(rows, column), tables.ints(rows, column) - start, 0)
-        yield "a step that ends before it begins, or a month later", _is_no_length(length)
+        yield "the step ends before it begins, or a month later", _is_no_length(length)
 
 
 def _of_examples(rows: pa.Table, files: int) -> Iterator[Wrong]:
     file, record = tables.or_zero(rows, "file"), tables.or_zero(rows, "record")
-    yield "a file or a record with a number below 0", (file < 0) | (record < 0)
+    yield "the number of a file or record is negative", (file < 0) | (record < 0)
     if files:
-        yield "a file that the run does not list", file >= files
+        yield "the run lists no such file", file >= files
 
 
 def _is_no_length(length_ns: IntArray) -> BoolArray:

@@ -54,7 +54,7 @@ class JobTables:
         read: The tables by their names, as far as they can be read.
         noted: The events, likewise.
         listed: The data files and the tables of ``files.json``.
-        damage: What is wrong with those that are not whole, by their names. Numbers from a part of a table would be wrong
+        damage: What is wrong with those that are not whole, or impossible, by their names. Numbers from them would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
     """
 
