@@ -9,6 +9,7 @@ from pipeline_lab.pipeline.changes import (
     Change,
     InBatches,
     Insert,
+    IntoStep,
     MoveBefore,
     OneIterator,
     Remove,
@@ -16,10 +17,9 @@ from pipeline_lab.pipeline.changes import (
     SetArgument,
     SetTraining,
     Split,
-    TrainingEdit,
     Value,
 )
-from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 
 IN_BATCHES = "from_generator_in_batches"
 """What a script calls instead of ``from_generator``."""
@@ -48,6 +48,8 @@ def {name}(generator, *, output_signature, size={size}, **options):
 
 '''
 """The function of that name, for a file in which TensorFlow has a name."""
+CONVERT = "convert"
+"""Name of a lambda that the training step calls."""
 _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size")
 
 
@@ -70,8 +72,8 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
                 before, after = f"{passed}{moved}", f"{moved}{f'.{then}()' if then else ''}{passed}"
             case Rename() | InBatches() | Split():
                 after = _renamed(after, edit)
-            case Remove(_):
-                after = ""
+            case Remove() | IntoStep():
+                after = _in_step(recipe.call(edit.call)) if isinstance(edit, IntoStep) else ""
             case SetTraining() | OneIterator():
                 after = _of_training(edit)
             case _:
@@ -79,7 +81,14 @@ def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
     return before, after
 
 
-def _of_training(edit: TrainingEdit) -> str:
+def _in_step(mapped: DatasetCall) -> str:
+    """Write how the training step calls the function of a map."""
+    given = mapped.arguments.get("map_func")
+    name = given["function"].rpartition(".")[2] if isinstance(given, dict) and "function" in given else ""
+    return f"train_step({name if name.isidentifier() else CONVERT}(*BATCH))"
+
+
+def _of_training(edit: SetTraining | OneIterator) -> str:
     """Write what a training gets."""
     if isinstance(edit, OneIterator) and edit.of_loop:
         return "batches = iter(DATASET.repeat()) … for _, BATCH in zip(range(len(DATASET)), batches):"

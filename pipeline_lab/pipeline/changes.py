@@ -148,8 +148,19 @@ class OneIterator:
     of_loop: bool = False
 
 
+@dataclass(frozen=True)
+class IntoStep:
+    """Call the function of a map in the training step, on whole batches, instead of in the pipeline.
+
+    Attributes:
+        call: The map.
+    """
+
+    call: int
+
+
 CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename | InBatches | Split
-TrainingEdit: TypeAlias = SetTraining | OneIterator
+TrainingEdit: TypeAlias = SetTraining | OneIterator | IntoStep
 Edit: TypeAlias = CallEdit | TrainingEdit
 
 
@@ -193,6 +204,11 @@ class Change:
     def stops_tuning(self) -> bool:
         """Whether it turns tf.data's autotuner off."""
         return any(map(stops_tuning, self.edits))
+
+    @property
+    def fills_step(self) -> bool:
+        """Whether the training step does what a map did before."""
+        return any(isinstance(edit, IntoStep) for edit in self.edits)
 
     @property
     def request(self) -> str:
@@ -260,7 +276,7 @@ def in_order(edits: Iterable[Edit]) -> list[Edit]:
 def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
     """Yield the numbers of the calls that edits touch."""
     for edit in edits:
-        if isinstance(edit, TrainingEdit):
+        if isinstance(edit, (SetTraining, OneIterator)):
             continue
         yield edit.call
         if isinstance(edit, (MoveBefore, Split)) and edit.before is not None:
@@ -274,11 +290,12 @@ def are_compatible(changes: Iterable[Change]) -> bool:
     given = tuple(changes)
     edits = [edit for change in given for edit in change.edits]
     set_once = [_key(edit) for edit in edits]
-    moving = (MoveBefore, Remove, Rename, Split)
+    moving = (MoveBefore, Remove, Rename, Split, IntoStep)
     moved = [number for edit in edits if isinstance(edit, moving) for number in calls_of([edit])]
     torn = {edit.before for edit in edits if isinstance(edit, MoveBefore)}
-    torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
-    is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
+    gone = {edit.call for edit in edits if isinstance(edit, (Remove, IntoStep))}
+    is_torn = any(isinstance(edit, Insert) and edit.after in torn | gone for edit in edits)
+    is_torn |= any(isinstance(edit, SetArgument) and edit.call in gone for edit in edits)
     keeping = sum(any(map(_keeps, change.edits)) for change in given)
     ending = sum(change.joins_epochs or change.stops_tuning for change in given)
     return (
@@ -307,7 +324,7 @@ def _key(edit: Edit) -> tuple[object, ...]:
             return ("training", name)
         case OneIterator():
             return ("training", "steps")
-        case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call) | Split(call):
+        case Remove(call) | MoveBefore(call) | Rename(call) | InBatches(call) | Split(call) | IntoStep(call):
             return (type(edit).__name__, call)
         case _:
             assert_never(edit)

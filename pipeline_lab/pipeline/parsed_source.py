@@ -101,6 +101,13 @@ class ParsedSource:
     def calls(self) -> Iterator[cst.Call]:
         return (node for node in self._spans if isinstance(node, cst.Call))
 
+    def attributes(self) -> Iterator[cst.Attribute]:
+        return (node for node in self._spans if isinstance(node, cst.Attribute))
+
+    def functions(self, name: str) -> list[cst.FunctionDef]:
+        """Return the functions of that name, wherever they are defined."""
+        return [node for node in self._spans if isinstance(node, cst.FunctionDef) and node.name.value == name]
+
     def node_at(self, place: SourcePlace) -> cst.BaseExpression:
         """Return the expression of exactly a range.
 
@@ -269,6 +276,10 @@ class ParsedSource:
     @cached_property
     def _bindings(self) -> Counter[str]:
         return count_bindings(self._tree)
+
+    def times_bound(self, name: str) -> int:
+        """Return how often a name is given to something in the file, in whatever scope."""
+        return self._bindings[name]
 
     def _is_inside_function(self, node: cst.CSTNode) -> bool:
         around: cst.CSTNode | None = node

@@ -50,6 +50,7 @@ from pipeline_lab.pipeline.python_rewrites import (
 )
 from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
+from pipeline_lab.pipeline.step_rewrites import find_into_step
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "map": ("map_func", "num_parallel_calls", "deterministic"),
@@ -422,6 +423,14 @@ _DECLARED = (
         Effect.NOTHING,
         Risk.SOME,
         find_autotuner_off,
+    ),
+    Rewrite(
+        "into-step",
+        "The last map in the training step",
+        "Elements stay small until they are on the device: fewer bytes are batched, buffered and copied there.",
+        Effect.NOTHING,
+        Risk.SOME,
+        find_into_step,
     ),
     Rewrite(
         "workers",

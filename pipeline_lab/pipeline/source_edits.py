@@ -8,7 +8,7 @@ file that changed since.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import assert_never
@@ -25,6 +25,7 @@ from pipeline_lab.pipeline.changes import (
     Edit,
     InBatches,
     Insert,
+    IntoStep,
     MoveBefore,
     OneIterator,
     Remove,
@@ -32,6 +33,7 @@ from pipeline_lab.pipeline.changes import (
     SetArgument,
     SetTraining,
     Split,
+    TrainingEdit,
     Value,
     are_compatible,
     in_order,
@@ -47,6 +49,7 @@ from pipeline_lab.pipeline.recipe import LOOP, TRAINING, DatasetCall, DatasetUse
 from pipeline_lab.pipeline.rewrites import PARAMETERS
 from pipeline_lab.pipeline.stacked_functions import StackedFunction, find_stacked
 from pipeline_lab.pipeline.statements import Branch, branch_between, check_adjacent
+from pipeline_lab.pipeline.step_edits import move_into_step
 from pipeline_lab.pipeline.training_edits import edit_training, is_in_loop, is_parameter
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -71,12 +74,20 @@ class Edited:
         before, texts: Those that changed, by path, as they were and as they are.
         written: Changes that are in them.
         refused: Those that are not.
+        read: The files as their dataset is read for a proof, where they differ: what the training step does to its elements from then
+            on is done where it is read.
     """
 
     before: Mapping[str, str]
     texts: Mapping[str, str]
     written: tuple[Change, ...]
     refused: tuple[Refused, ...]
+    read: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def for_proof(self) -> "Edited":
+        """The same, with the files as their dataset is read for a proof."""
+        return replace(self, texts=self.read or self.texts)
 
     def line_of(self, path: str, line: int) -> int:
         """Return where a line of a file stands now, from 1; one that changes is the most similar of those in its place."""
@@ -141,22 +152,35 @@ def edit_sources(
     written: list[Change] = []
     refused: list[Refused] = []
     after: Mapping[str, str] = {}
+    read: Mapping[str, str] = {}
     for change in changes:
         try:
-            if not are_compatible([*written, change]):
+            together = [*written, change]
+            if not are_compatible(together):
                 raise RefusedError(TOGETHER)
-            after = _Writer(recipe, texts, use).write([*written, change])
-            written.append(change)
+            made = _Writer(recipe, texts, use).write(together)
+            if any(each.fills_step for each in together):
+                read = _Writer(recipe, texts, use, for_proof=True).write(together)
+            after, written = made, together
         except RefusedError as error:
             refused.append(Refused(change, str(error)))
-    return Edited({path: texts[path] for path in after}, after, tuple(written), tuple(refused))
+    return Edited({path: texts[path] for path in after}, after, tuple(written), tuple(refused), read)
 
 
 class _Writer:
-    """Collects what changes in the files of a recipe, and writes it."""
+    """Collects what changes in the files of a recipe, and writes it.
 
-    def __init__(self, recipe: Recipe, texts: Mapping[str, str], use: DatasetUse | None) -> None:
-        self._recipe, self._texts, self._use = recipe, texts, use
+    Args:
+        recipe: Of the script.
+        texts: The user's files by path.
+        use: The reading that the changes are for.
+        for_proof: As the dataset is read for a proof.
+    """
+
+    def __init__(
+        self, recipe: Recipe, texts: Mapping[str, str], use: DatasetUse | None, *, for_proof: bool = False
+    ) -> None:
+        self._recipe, self._texts, self._use, self._for_proof = recipe, texts, use, for_proof
         self._parsed: dict[str, ParsedSource] = {}
         self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
         self._splices: dict[str, list[Splice]] = {}
@@ -247,8 +271,8 @@ class _Writer:
                 self._insert(after, method, arguments)
             case Split(number, parts, before_shuffle):
                 self._split(number, parts, before_shuffle)
-            case SetTraining() | OneIterator():
-                for path, one in edit_training(self._recipe, self._use, self._source, self._texts, edit):
+            case SetTraining() | OneIterator() | IntoStep():
+                for path, one in self._changed_training(edit):
                     self._splice(self._source(path), one.start, one.end, one.text)
             case _:
                 assert_never(edit)
@@ -258,6 +282,17 @@ class _Writer:
         if not isinstance(node.func, cst.Attribute):
             raise RefusedError(f"{call.place} calls {call.method} as a plain function.")
         self._splice(source, *source.span(node.func.attr), method.encode())
+
+    def _changed_training(self, edit: TrainingEdit) -> Iterator[tuple[str, Splice]]:
+        """Yield path and splice of each change of the source."""
+        if not isinstance(edit, IntoStep):
+            yield from edit_training(self._recipe, self._use, self._source, self._texts, edit)
+            return
+        source, node, call = self._find(edit.call)
+        if len(made_at_one_place(self._recipe, edit.call)) > 1:
+            raise RefusedError(f"{call.place} makes several datasets, which are not all trained on there.")
+        moved = move_into_step(self._recipe, self._use, source, node, edit.call)
+        yield from ((source.path, each) for each in (moved.compared if self._for_proof else moved.trained))
 
     def _hand_over(self, number: int, size: int) -> None:
         """Call a function that hands over a generator's elements by the batch, and write it before the statement."""

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import libcst as cst
 
-from pipeline_lab.pipeline.changes import OneIterator, SetTraining, TrainingEdit
+from pipeline_lab.pipeline.changes import OneIterator, SetTraining
 from pipeline_lab.pipeline.loop_edits import join_passes
 from pipeline_lab.pipeline.parsed_source import Code, ParsedSource, RefusedError, Splice, parameters_of
 from pipeline_lab.pipeline.recipe import OF_KERAS, TRAINING, VALIDATION, DatasetCall, DatasetUse, PythonPart, Recipe
@@ -23,7 +23,7 @@ _NOT_NOTED = "The recording does not say whether its epochs end where its data d
 
 
 def edit_training(
-    recipe: Recipe, use: DatasetUse | None, find: Find, texts: Mapping[str, str], edit: TrainingEdit
+    recipe: Recipe, use: DatasetUse | None, find: Find, texts: Mapping[str, str], edit: SetTraining | OneIterator
 ) -> Iterator[tuple[str, Splice]]:
     """Yield path and splice of each change of the source that an edit of the training takes.
 
@@ -65,7 +65,7 @@ def _with_workers(
 ) -> Iterator[tuple[str, Splice]]:
     """Give threads to a ``PyDataset``, or with Keras 2 to ``fit``."""
     part = _python_of_keras(recipe, use)
-    _check_plain(fit)
+    check_plain(fit)
     _check_state(part, texts)
     if part.kind == "Sequence":
         _check_evaluation(recipe, use, part, fit)
@@ -97,7 +97,7 @@ def _line_before(source: ParsedSource, node: cst.CSTNode, line: str) -> tuple[st
 
 def _join_epochs(source: ParsedSource, fit: cst.Call, edit: OneIterator) -> Iterator[tuple[str, Splice]]:
     """Let one iterator serve all epochs."""
-    _check_plain(fit)
+    check_plain(fit)
     given = _given(fit)
     if given is None or not re.fullmatch(r"[\w.]+", source.code(given)):
         raise RefusedError("Assign the dataset to a variable before calling fit.")
@@ -179,7 +179,8 @@ def _check_epochs(uses: Iterable[DatasetUse]) -> None:
             raise RefusedError(_NOT_NOTED if use.carried_over is None else use.carried_over)
 
 
-def _check_plain(fit: cst.Call) -> None:
+def check_plain(fit: cst.Call) -> None:
+    """Refuse a call of ``fit`` whose arguments the source does not name."""
     if any(each.star for each in fit.args):
         raise RefusedError("What fit is given is not clear, for it takes * or **.")
 

@@ -23,20 +23,8 @@ class Variable:
 
     def __init__(self, source: ParsedSource, node: cst.Name, end: int, around: Sequence[cst.FunctionDef]) -> None:
         self._source, self._node, self._end, self._around = source, node, end, around
-        self.home = self._owner(node)
-        self._named = [each for each in source.variables_named(node.value) if self._owner(each) is self.home]
-
-    def _owner(self, node: cst.Name) -> cst.FunctionDef | None:
-        """Return the function whose variable it is; None for one of the file."""
-        for each in self._source.around(node):
-            if not isinstance(each, (cst.FunctionDef, cst.Lambda)) or not binds(each, node.value):
-                continue
-            if any(is_in(self._source, node, param.default) for param in parameters_of(each)):
-                continue  # a default is worked out where the function is defined
-            if isinstance(each, cst.Lambda):
-                raise RefusedError(f"A lambda in {self._source.name} has a parameter called {node.value}.")
-            return each
-        return None
+        self.home = owner_of(source, node)
+        self._named = [each for each in source.variables_named(node.value) if owner_of(source, each) is self.home]
 
     def _is_assigned(self, node: cst.Name) -> bool:
         parent = self._source.parents[node]
@@ -115,6 +103,23 @@ class Variable:
             return isinstance(user, cst.For)
         outer = source.parents[user] if isinstance(user, cst.Arg) else None
         return name == "iter" and isinstance(outer, cst.Call) and source.code(outer.func) == "next"
+
+
+def owner_of(source: ParsedSource, node: cst.Name) -> cst.FunctionDef | None:
+    """Return the function whose variable a name is; None for one of the file.
+
+    Raises:
+        RefusedError: It is a parameter of a lambda.
+    """
+    for each in source.around(node):
+        if not isinstance(each, (cst.FunctionDef, cst.Lambda)) or not binds(each, node.value):
+            continue
+        if any(is_in(source, node, param.default) for param in parameters_of(each)):
+            continue  # a default is worked out where the function is defined
+        if isinstance(each, cst.Lambda):
+            raise RefusedError(f"A lambda in {source.name} has a parameter called {node.value}.")
+        return each
+    return None
 
 
 _BINDING = (

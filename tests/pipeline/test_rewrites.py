@@ -63,6 +63,7 @@ def test_each_says_all_that_is_asked_of_it(key: str) -> None:
         "generator-batches",
         "split-cache",
         "batch-stacked",
+        "into-step",
     }
     assert key in {*CASES, *others}, "a case shows where it applies"
 
@@ -118,6 +119,11 @@ def test_each_applies_and_is_written_as_one_would(key: str) -> None:
         ("cache-shuffled", ".range(8).shuffle(4).batch(2).map(f)", {"map": {"stateful": ("RandomUniform",)}}),
         ("cache-before-shuffle", ".from_generator(g).shuffle(4).map(f)", {}),
         ("snapshot", ".range(8).map(f).snapshot(p)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("into-step", ".range(8).map(f).batch(2)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("into-step", ".range(8).map(f).batch(2)", {"map": {"python": (READS,)}}),
+        ("into-step", ".range(8).map(f).filter(g).batch(2)", {}),
+        ("into-step", ".range(8).map(f).padded_batch(2)", {}),
+        ("into-step", ".range(8).batch(2)", {}),
         ("pool", ".range(8).map(f, num_parallel_calls=1)", {}),
         ("pool", ".range(8).map(f)", {}),
         ("parallel-python", ".range(8).map(f)", {}),

@@ -21,6 +21,7 @@ from pipeline_lab.pipeline.changes import (
     Effect,
     InBatches,
     Insert,
+    IntoStep,
     MoveBefore,
     OneIterator,
     Risk,
@@ -59,7 +60,7 @@ CACHE = Change("cache", 2, (Insert(2, "cache"),), Effect.NOTHING, Risk.SOME, "Ca
 def test_what_keeps_the_order_is_chosen_and_the_rest_left_with_a_reason() -> None:
     assert RECIPE.trained is not None
     found, left = choose(RECIPE, RECIPE.trained, Wishes())
-    assert [change.rewrite for change in found] == ["prefetch", "parallel-map", "batch-first", "cache"]
+    assert [change.rewrite for change in found] == ["prefetch", "parallel-map", "batch-first", "cache", "into-step"]
     reasons = {each.change.rewrite: each.reason for each in left}
     assert "--may-reorder" in reasons["shuffle-examples"]
     assert "--change steps-per-execution" in reasons["steps-per-execution"]
@@ -232,6 +233,32 @@ def test_one_iterator_is_tried_where_much_passes_between_epochs_whatever_the_ver
     diagnosis.iterator_starts = IteratorStarts(97, 10**9, 10**7, 10**10)  # a step each, as `next(iter(dataset))` makes
     assert LeftAlone(one, fixing.OTHER_BATCHES) in look(50)[1]
     assert LeftAlone(one, fixing.OTHER_BATCHES) not in look(1)[1], "an epoch of one batch"
+
+
+@pytest.mark.parametrize(("copied_ms", "reason"), [(None, fixing.NO_DEVICE), (0.9, fixing.LITTLE_COPIED), (1.1, "")])
+def test_a_map_goes_into_the_step_where_copies_hold_the_device_up(copied_ms: float | None, reason: str) -> None:
+    change = Change("into-step", 2, (IntoStep(2),), Effect.NOTHING, Risk.SOME, "Into the step.")
+    run = script(stages=stages(0.01), ceiling_ms=20.0, copied_ms=copied_ms)
+    found, left = fixing.worth_a_look([change], Unavailable("Not analyzed."), run, None)
+    assert found == ([] if reason else [change])
+    assert [each.reason for each in left] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize(("given", "made", "is_worth"), [(3.0, 12.0, True), (12.0, 12.0, False), (None, 12.0, False)])
+def test_a_map_goes_into_the_step_where_it_makes_its_elements_larger(
+    given: float | None, made: float, is_worth: bool
+) -> None:
+    change = Change("into-step", 2, (IntoStep(2),), Effect.NOTHING, Risk.SOME, "Into the step.")
+    sizes = (
+        StageSize("shuffle", made, 8),
+        StageSize("batch", made, 8),
+        StageSize("map", made, 8),
+        StageSize("range", given, 8),
+    )
+    assert RECIPE.trained is not None
+    reason = worth_trying.no_smaller(change, Sample((), (), (), 0, sizes), RECIPE, RECIPE.trained)
+    assert reason == ("" if is_worth else worth_trying.NO_SMALLER)
+    assert not worth_trying.no_smaller(CACHE, Sample((), (), (), 0, sizes), RECIPE, RECIPE.trained)
 
 
 def test_what_was_not_in_the_race_is_named_with_what_is_expected_of_it() -> None:

@@ -15,6 +15,7 @@ from pipeline_lab.pipeline.changes import (
     Edit,
     InBatches,
     Insert,
+    IntoStep,
     MoveBefore,
     Remove,
     Rename,
@@ -65,7 +66,9 @@ def has_no_room(run: ScriptRun, edits: Sequence[Edit]) -> NoRoom | None:
     return find_no_room(run.epoch_batches * batch_bytes, run.memory_bytes)
 
 
-def apply_edit(run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining, assumed: Assumed) -> Stages | Unavailable:
+def apply_edit(
+    run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining | IntoStep, assumed: Assumed
+) -> Stages | Unavailable:
     match edit:
         case SetArgument():
             return _set(run, stages, edit)
@@ -83,8 +86,8 @@ def apply_edit(run: ScriptRun, stages: Stages, edit: CallEdit | SetTraining, ass
             return stages if _places(stages, call) else _without_stage(run, stages, call)
         case SetTraining(name, value):
             return _with_workers(stages, name, value)
-        case Remove(call):
-            return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(call).words}"))
+        case Remove() | IntoStep():
+            return _take_out(run, stages, edit)
         case _:
             assert_never(edit)
 
@@ -262,6 +265,39 @@ def _hand_over(run: ScriptRun, stages: Stages, call: int, size: int, assumed: As
             saved_ns = stage.visits * (1.0 - 1.0 / size) * assumed.overhead * PYTHON_CALL_NS
             changed[index] = replace(stage, work_ns=max(stage.work_ns / size, stage.work_ns - saved_ns))
     return tuple(changed)
+
+
+STEP_UNKNOWN = "What a function takes of the training step where no device computes it was not measured, so its gain is not predicted."
+SIZES_UNKNOWN = "The run says too little of the map's elements to tell how much less would be copied."
+
+
+def _take_out(run: ScriptRun, stages: Stages, edit: Remove | IntoStep) -> Stages | Unavailable:
+    """Skip a function that the device computes; what it takes where the step computes on the cores, nobody measured."""
+    if isinstance(edit, Remove):
+        return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(edit.call).words}"))
+    if run.copied_ns is None:
+        return Unavailable(STEP_UNKNOWN)
+    places = _places(stages, edit.call)
+    if not places:
+        return _without_stage(run, stages, edit.call)
+    return tuple(
+        replace(stage, work_ns=stage.visits * TAKEN_NS) if place in places else stage
+        for place, stage in enumerate(stages)
+    )
+
+
+def left_of_copies(run: ScriptRun, call: int) -> float | None:
+    """Return the part of the bytes of a map's elements that its function is given, at most 1; None where they were not measured."""
+    sizes = [
+        (below.element_bytes, run.stages[place].element_bytes)
+        for place in _places(run.stages, call)
+        for below in run.stages
+        if below.parent == place
+    ]
+    known = [(given, made) for given, made in sizes if given and made]
+    if not known or len(known) < len(sizes):
+        return None
+    return min(1.0, sum(given for given, _ in known) / sum(made for _, made in known))
 
 
 def _with_workers(stages: Stages, name: str, count: Value) -> Stages | Unavailable:

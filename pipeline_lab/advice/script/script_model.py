@@ -10,7 +10,15 @@ prediction its range.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.script.script_edits import NOT_MEASURED, Assumed, Stages, apply_edit, has_no_room
+from pipeline_lab.advice.script.script_edits import (
+    NOT_MEASURED,
+    SIZES_UNKNOWN,
+    Assumed,
+    Stages,
+    apply_edit,
+    has_no_room,
+    left_of_copies,
+)
 from pipeline_lab.advice.script.script_layout import EPOCHS, lay_out, share_cores, slow_down, starting_ns
 from pipeline_lab.advice.script.script_run import ITS_BREAKS, ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
@@ -22,6 +30,7 @@ from pipeline_lab.pipeline.changes import (
     THREADS,
     Edit,
     Insert,
+    IntoStep,
     OneIterator,
     SetTraining,
     stops_tuning,
@@ -160,7 +169,7 @@ def predict_change(
             stages = made
         return stages
 
-    found = _predict(run, changed, make)
+    found = _with_smaller_copies(run, _predict(run, changed, make), others)
     has_workers = any(isinstance(edit, SetTraining) and edit.name == "workers" for edit in edits)
     if isinstance(found, Unavailable) or not has_workers:
         return found
@@ -222,6 +231,20 @@ def _with_quick_ends(run: ScriptRun, found: ScriptPrediction) -> ScriptPredictio
     """Take off a predicted step the ends of iterators, and some of what else lies between epochs, where such an end may go unseen."""
     likely_ns = run.ends_ns + ITS_BREAKS * run.breaks_ns
     return _shortened(run, found, LEAST_ENDS * run.ends_ns, likely_ns, run.ends_ns + run.breaks_ns)
+
+
+def _with_smaller_copies(
+    run: ScriptRun, found: ScriptPrediction | Unavailable, edits: Sequence[Edit]
+) -> ScriptPrediction | Unavailable:
+    """Take off a predicted step what copies of smaller elements save; what else holds the device up meanwhile may hide it."""
+    for call in (edit.call for edit in edits if isinstance(edit, IntoStep)):
+        left = left_of_copies(run, call)
+        if isinstance(found, Unavailable) or run.copied_ns is None or left is None:
+            found = found if isinstance(found, Unavailable) else Unavailable(SIZES_UNKNOWN)
+        else:
+            saved_ns = (1.0 - left) * run.copied_ns
+            found = _shortened(run, found, 0.0, saved_ns, saved_ns)
+    return found
 
 
 def _with_unknown_lock(run: ScriptRun, found: ScriptPrediction) -> ScriptPrediction:

@@ -59,6 +59,7 @@ class ScriptRun:
         beside_ns: What a step was seen to take longer beside the pipeline than alone, without its waits; None where it was not timed
             alone.
         cores_used: By the job, where the step computes on the cores that the pipeline uses and was not timed without it; else None.
+        copied_ns: Of a step, the device has nothing to do while its input is copied to it; None where no trace shows a device.
         slowing: What each ns of processor time of the pipeline lengthens the step by, 0 to 1.
     """
 
@@ -87,6 +88,7 @@ class ScriptRun:
     breaks_ns: float = 0.0
     beside_ns: float | None = None
     cores_used: float | None = None
+    copied_ns: float | None = None
     slowing: float = 0.0
 
     @property
@@ -152,6 +154,7 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
         breaks_ns=step_ns * diagnosis.verdict.break_percent / 100.0,
         beside_ns=beside_ns,
         cores_used=_shared_cores(results),
+        copied_ns=_copied_ns(results, step_ns),
     )
 
 
@@ -193,6 +196,13 @@ def _busy_ns(results: Diagnosis, step_ns: float) -> float | None:
         return None
     computes_ns = breakdown.device_compute_ns + breakdown.device_copy_ns + breakdown.host_compute_ns
     return step_ns * computes_ns / breakdown.total_ns
+
+
+def _copied_ns(results: Diagnosis, step_ns: float) -> float | None:
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.device_compute_ns:
+        return None
+    return step_ns * breakdown.host_to_device_ns / breakdown.total_ns
 
 
 def _between_ns(results: Diagnosis, step_ns: float) -> tuple[float, float] | None:

@@ -1,4 +1,5 @@
-"""``python -m pipeline_lab.capture.script_sample FOLDER``: say what a dataset of a script holds, or what its calls of ``predict`` return.
+"""``python -m pipeline_lab.capture.script_sample FOLDER``: say what a dataset of a script holds, what its calls of ``predict`` return,
+or what its first steps log.
 
 Requests come on standard input, a line of JSON each; a line of JSON answers each. TensorFlow is imported once, and each request is
 answered in a forked copy of this process, so that scripts share nothing. The same seeds are set before each script begins; what
@@ -13,13 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.capture.script_sample.stopped_script import answer
-from pipeline_lab.pipeline.predict_samples import PredictRequest
-from pipeline_lab.pipeline.samples import SampleRequest
+from pipeline_lab.capture.script_sample.stopped_script import Request, answer, read_request
 from pipeline_lab.runs.launch.runtime import die_with_parent
 
 
-def _in_copy(request: SampleRequest | PredictRequest, files: Path) -> dict[str, Any]:
+def _in_copy(request: Request, files: Path) -> dict[str, Any]:
     """Answer in a forked process, killed when the time is up."""
     reading, writing = os.pipe()
     die = die_with_parent()
@@ -70,9 +69,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        document = json.loads(line)
-        request = PredictRequest(**document) if "calls" in document else SampleRequest.from_json(document)
-        answers.write(json.dumps(_in_copy(request, Path(sys.argv[1]) / "files")) + "\n")
+        answers.write(json.dumps(_in_copy(read_request(json.loads(line)), Path(sys.argv[1]) / "files")) + "\n")
         answers.flush()
 
 

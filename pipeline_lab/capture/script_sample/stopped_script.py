@@ -12,20 +12,23 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pipeline_lab.capture.script_sample.compared_predicts import PredictComparison
+from pipeline_lab.capture.script_sample.counted_steps import CountedSteps
 from pipeline_lab.capture.script_sample.leaving import until_reached
 from pipeline_lab.capture.script_sample.python_calls import PythonCalls
 from pipeline_lab.capture.script_sample.sample_reader import SampleReader
 from pipeline_lab.capture.watch_script import run_module, run_script
+from pipeline_lab.pipeline.first_steps import StepsRequest
 from pipeline_lab.pipeline.predict_samples import PredictRequest
 from pipeline_lab.pipeline.samples import Draws, Sample, SampleRequest
 from pipeline_lab.worker.note.failures import describe
 
 SEED = 20_000
+Request: TypeAlias = SampleRequest | PredictRequest | StepsRequest
 
 
 class NotReachedError(RuntimeError):
@@ -88,7 +91,29 @@ def compare_predicts(request: PredictRequest, files: Path) -> dict[str, Any]:
     return {"calls": [asdict(each) for each in comparison.calls], "counted": comparison.counted}
 
 
-def _run(request: SampleRequest | PredictRequest) -> None:
+def train_first_steps(request: StepsRequest, files: Path) -> dict[str, Any]:
+    """Run a script until it has trained a few steps.
+
+    Args:
+        request: What is wanted.
+        files: Folder for what caches keep.
+    """
+    steps = CountedSteps(request)
+    in_order = _in_order() if request.draws == Draws.IN_ORDER.value else contextlib.nullcontext()
+    with (
+        contextlib.suppress(SystemExit),
+        until_reached(),
+        _instead_of_files(request.texts),
+        _files_elsewhere(files),
+        in_order,
+        steps.in_place(),
+    ):
+        _set_seeds(SEED)
+        _run(request)
+    return asdict(steps.trained)
+
+
+def _run(request: Request) -> None:
     run = run_module if request.is_module else run_script
     run(request.target, list(request.arguments))
 
@@ -184,11 +209,20 @@ def _instead_of_files(texts: Mapping[str, str]) -> Iterator[None]:
             linecache.cache.pop(path, None)
 
 
-def answer(request: SampleRequest | PredictRequest, files: Path) -> dict[str, Any]:
+def read_request(document: dict[str, Any]) -> Request:
+    """Return a request from its JSON; its own fields tell it from the others."""
+    if "calls" in document:
+        return PredictRequest(**document)
+    return StepsRequest.from_json(document) if "steps" in document else SampleRequest.from_json(document)
+
+
+def answer(request: Request, files: Path) -> dict[str, Any]:
     """Return what a request asks for, or why it cannot be had, as JSON."""
     try:
         if isinstance(request, PredictRequest):
             return compare_predicts(request, files)
+        if isinstance(request, StepsRequest):
+            return train_first_steps(request, files)
         return {"sample": asdict(run_and_read(request))}
     except NotReachedError as error:
         return {"error": str(error), "is_not_reached": True}

@@ -52,6 +52,8 @@ OTHER_BATCHES = (
 NONE_APPLIES = "Nothing is proposed: no change applies."
 NONE_IS_LEFT = "Nothing is proposed: each change that applies is left alone, with its reason."
 LITTLE_BETWEEN = "Less than 5 % of the time passes between epochs, or it was not measured."
+NO_DEVICE = "Without a device to which input is copied, only on request: --change into-step."
+LITTLE_COPIED = "Copies of input to the device hold up less than 5 % of a step."
 FEWEST = 3
 """Elements of a loop that trains, at least."""
 _ONLY_LOOKED = "{place} only looks at an element or two, and no training was recorded; record longer with --budget."
@@ -237,6 +239,8 @@ def worth_a_look(
     def speaks_against(change: Change) -> str:
         if change.joins_epochs:
             return _against_one_iterator(diagnosis, length)
+        if change.fills_step:
+            return _against_smaller_copies(change, run)
         if change.stops_tuning:
             is_worth = not isinstance(diagnosis, Unavailable) and saved_by_quick_ends(diagnosis) >= WORTH_PERCENT
             return "" if is_worth else LITTLE_BETWEEN
@@ -260,6 +264,13 @@ def _against_one_iterator(diagnosis: Diagnosis | Unavailable, length: int | None
     if length != 1 and serve_one_step(diagnosis.iterator_starts, diagnosis.job_steps):
         return OTHER_BATCHES
     return "" if saved_by_one_iterator(diagnosis) >= WORTH_PERCENT else LITTLE_BETWEEN
+
+
+def _against_smaller_copies(change: Change, run: ScriptRun | Unavailable) -> str:
+    if isinstance(run, Unavailable) or run.copied_ns is None:
+        return NO_DEVICE
+    is_held_up = run.copied_ns >= WORTH_PERCENT / 100.0 * run.step_ns
+    return "" if is_held_up or promises(change, run) else LITTLE_COPIED
 
 
 def _predict(

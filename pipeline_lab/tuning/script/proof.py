@@ -8,6 +8,7 @@ from typing import Self
 
 from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room
 from pipeline_lab.errors import RunFailedError
+from pipeline_lab.pipeline.first_steps import StepsRequest, TrainedSteps
 from pipeline_lab.pipeline.samples import (
     PASSES,
     REPEATS,
@@ -170,6 +171,38 @@ class Prover:
             sentence = f"{proof.sentence[:-1]}, once {_ONCE[draws]} (in training, parallel calls draw as they come)."
             return replace(proof, outcome=ProofOutcome.REDRAWN, sentence=sentence)
         return proof
+
+    def prove_training(self, texts: Mapping[str, str], proof: Proof, *, draws: Draws, line: int | None) -> Proof:
+        """Let the script and the changed one train a few steps, and compare what Keras logs of them.
+
+        Args:
+            texts: Of the changed files.
+            proof: That the elements are what they should be.
+            draws: Where random numbers come from.
+            line: Where the dataset is read in these texts, if not at the line of before.
+
+        Returns:
+            The proof, with what was trained; or that the changed script does not train, or not as before.
+        """
+        try:
+            before, after = self._train({}, draws, None), self._train(texts, draws, line)
+        except RunFailedError as error:
+            return Proof(ProofOutcome.FAILED, f"The training fails: {error}")
+        if after.count < before.count or not after.count:
+            return Proof(ProofOutcome.FAILED, f"The changed script trains {after.count} of {before.count} steps.")
+        if differs := before.find_difference(after):
+            return Proof(ProofOutcome.DIFFERENT, differs)
+        same = ", and Keras logs the same of them but for rounding" if before.logs else ""
+        return replace(proof, sentence=f"{proof.sentence} The changed script trains {after.count} steps{same}.")
+
+    def _train(self, texts: Mapping[str, str], draws: Draws, line: int | None) -> TrainedSteps:
+        start = self._script.target, list(self._script.arguments), self._script.is_module
+        reading = self._reading if line is None else replace(self._reading, line=line)
+        request = StepsRequest(*start, dict(texts), reading, self._how_far.patience_s, draws.value)
+        answer = self._process.ask(asdict(request))
+        if "error" in answer:
+            raise RunFailedError(f"{answer['error'].rstrip('.')}.")
+        return TrainedSteps(**answer)
 
     def is_repeatable(self, draws: Draws = Draws.AS_THEY_COME) -> bool:
         """Say whether the script gives the same twice, from the same seeds."""

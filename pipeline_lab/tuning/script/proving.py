@@ -5,16 +5,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.pipeline.chain import OF_PYTHON, is_random
-from pipeline_lab.pipeline.changes import Change, Effect, SetArgument, SetTraining, Split, calls_of, made_at_one_place
+from pipeline_lab.pipeline.changes import (
+    Change,
+    Effect,
+    IntoStep,
+    SetArgument,
+    SetTraining,
+    Split,
+    calls_of,
+    made_at_one_place,
+)
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Draws, Epochs, Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited, edit_sources
 from pipeline_lab.tuning.script.proof import HowFar, Prover
+from pipeline_lab.tuning.script.worth_trying import stages_of
 
 NOT_AT_ONCE = (
     "Beside functions that draw TensorFlow's random numbers in parallel, Python that runs at once cannot be compared."
 )
+LONE_PART = "Its elements are tuples of one part, which a map takes out of them, and the training step would not."
 NO_TIME = "There was no time left to prove it; give the search a longer --budget, or ask for it with --change."
 NOT_REPEATABLE = "The script gives other elements each time, even from the same seeds, so nothing can be compared."
 _SAME = frozenset({ProofOutcome.EQUAL, ProofOutcome.ROUNDED, ProofOutcome.REDRAWN})
@@ -97,8 +108,9 @@ class Proving:
         proof, read_at = Proof(ProofOutcome.FAILED, NOT_AT_ONCE), self.use.place
         for draws in ways_to_draw(self.recipe, changes, repeatable):
             self.effort.stop()
+            read = edited.for_proof
             proof = self.prover.prove(
-                edited.texts,
+                read.texts,
                 draws=draws,
                 python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
                 epochs=epochs_after(self.recipe, self.use, changes),
@@ -106,11 +118,25 @@ class Proving:
                 measures=any(isinstance(edit, Split) for change in changes for edit in change.edits),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),
-                line=None if read_at is None else edited.line_that_reads(read_at.file, read_at.line),
+                line=None if read_at is None else read.line_that_reads(read_at.file, read_at.line),
             )
             if is_good(proof, changes):
-                break
+                return edited, self._train(edited, changes, draws, proof)
         return edited, proof
+
+    def _train(self, edited: Edited, changes: Sequence[Change], draws: Draws, proof: Proof) -> Proof:
+        """Also compare the first steps where the training step does what the pipeline did before."""
+        calls = [edit.call for change in changes for edit in change.edits if isinstance(edit, IntoStep)]
+        if not calls:
+            return proof
+        stages = stages_of(self.prover.before(), self.recipe, self.use)
+        given = [stages[number] for call in calls for number in self.recipe.call(call).inputs if number in stages]
+        if any(stage.spec.endswith(",)") for stage in given):
+            return Proof(ProofOutcome.FAILED, LONE_PART)
+        self.effort.stop()
+        read_at = self.use.place
+        line = None if read_at is None else edited.line_of(read_at.file, read_at.line)
+        return self.prover.prove_training(edited.texts, proof, draws=draws, line=line)
 
 
 def prove_changes(proving: Proving, changes: Sequence[Change], beaten: Sequence[tuple[Change, Change]] = ()) -> Proved:

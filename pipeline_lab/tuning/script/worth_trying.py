@@ -10,7 +10,7 @@ from pipeline_lab.advice.script.script_model import ENDS_UNKNOWN, is_of_keras_2,
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.chain import Chain
-from pipeline_lab.pipeline.changes import Change, MoveBefore, are_compatible
+from pipeline_lab.pipeline.changes import Change, IntoStep, MoveBefore, are_compatible
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 from pipeline_lab.pipeline.rewrites import find_earlier_caches
 from pipeline_lab.pipeline.samples import Sample, StageSize
@@ -64,7 +64,7 @@ def worth_proving(
     left: list[tuple[Change, str]] = []
     for change in found:
         reason = too_large(change, before, recipe, use) or never_full(change, before, recipe, use)
-        reason = reason or needless(change, recipe, run)
+        reason = reason or no_smaller(change, before, recipe, use) or needless(change, recipe, run)
         if not reason:
             worth.append(change)
             continue
@@ -80,7 +80,7 @@ def too_large(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -
     kept = find_kept(recipe, change.edits)
     if not kept:
         return ""
-    stages = _stages_of(before, recipe, use)
+    stages = stages_of(before, recipe, use)
     sizes = [
         held.element_bytes * counted.elements
         for each in kept
@@ -116,9 +116,22 @@ _ENDS_TOO_LONG = (
 def never_full(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
     """Return why a cache stays incomplete where the script takes a part of its data; empty where it does not."""
     kept = {each.after for each in find_kept(recipe, change.edits)}
-    stages = _stages_of(before, recipe, use)
+    stages = stages_of(before, recipe, use)
     elements = {number: stage.elements for number, stage in stages.items() if stage.elements is not None}
     return _left_out_by_zip(kept, elements, recipe, use) or _left_out_by_take(kept, elements, recipe, use)
+
+
+NO_SMALLER = "What the function is given is no smaller than what it makes, so there would not be less to copy."
+
+
+def no_smaller(change: Change, before: Sample, recipe: Recipe, use: DatasetUse) -> str:
+    """Return why the training step need not call a function; empty where that spares bytes, or something else is changed."""
+    stages = stages_of(before, recipe, use)
+    for call in (edit.call for edit in change.edits if isinstance(edit, IntoStep)):
+        sizes = [stages[number].element_bytes for number in (call, *recipe.call(call).inputs) if number in stages]
+        if len(sizes) != 2 or sizes[0] is None or sizes[1] is None or sizes[1] >= sizes[0]:
+            return NO_SMALLER
+    return ""
 
 
 def _left_out_by_zip(kept: Set[int], elements: Mapping[int, int], recipe: Recipe, use: DatasetUse) -> str:
@@ -154,7 +167,7 @@ def _left_out_by_take(kept: Set[int], elements: Mapping[int, int], recipe: Recip
     return "" if examples >= epoch else f"The script takes {examples:,} of {epoch:,} elements; the cache is never full."
 
 
-def _stages_of(before: Sample, recipe: Recipe, use: DatasetUse) -> dict[int, StageSize]:
+def stages_of(before: Sample, recipe: Recipe, use: DatasetUse) -> dict[int, StageSize]:
     """Return what was measured of each call, by its number."""
     numbers = (call.number for call in recipe.upstream(use.call, inside=False))
     return dict(zip(numbers, before.stages, strict=False))

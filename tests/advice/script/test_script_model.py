@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.advice.script.cache_room import NoRoom
+from pipeline_lab.advice.script.script_edits import SIZES_UNKNOWN, STEP_UNKNOWN
 from pipeline_lab.advice.script.script_model import (
     LOCK_UNKNOWN,
     ScriptPrediction,
@@ -21,6 +22,7 @@ from pipeline_lab.pipeline.changes import (
     Edit,
     InBatches,
     Insert,
+    IntoStep,
     MoveBefore,
     OneIterator,
     SetArgument,
@@ -29,7 +31,7 @@ from pipeline_lab.pipeline.changes import (
 )
 from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, UserFunction
-from tests.support.scripts import DECODE, recipe, script, stages
+from tests.support.scripts import DECODE, MS, recipe, script, stages
 
 PARALLEL = SetArgument(2, "num_parallel_calls", AUTOTUNE)
 
@@ -237,6 +239,20 @@ def test_one_iterator_saves_what_passes_between_epochs_whatever_else_is_changed(
     assert isinstance(cached, ScriptPrediction)
     assert isinstance(both, ScriptPrediction)
     assert both.gain_percent == pytest.approx(cached.gain_percent + 20.0)
+
+
+def test_a_function_on_the_device_takes_no_time_of_the_pipeline_and_less_is_copied() -> None:
+    run = script(copied_ms=2.0)
+    found = predicted(run, IntoStep(2))
+    assert found.step_ns == pytest.approx(4.0 * MS), "what remains of 5 ms once 500 of 1000 bytes are copied in 2 ms"
+    assert found.gain_percent == pytest.approx(80.0)
+    assert found.low_percent <= 75.0, "other waits may hide that"
+    assert predict_change(script(), [IntoStep(2)]) == Unavailable(STEP_UNKNOWN)
+    unknown = tuple(replace(each, element_bytes=None) for each in stages())
+    assert predict_change(script(copied_ms=2.0, stages=unknown), [IntoStep(2)]) == Unavailable(SIZES_UNKNOWN)
+    larger = tuple(replace(each, element_bytes=each.element_bytes and 1000.0) for each in stages())
+    as_large = predicted(script(copied_ms=2.0, stages=larger), IntoStep(2))
+    assert as_large.step_ns == pytest.approx(5.0 * MS), "nothing less is copied"
 
 
 def test_without_the_autotuner_iterators_end_at_once_and_are_made_as_before() -> None:

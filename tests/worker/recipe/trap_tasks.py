@@ -15,7 +15,7 @@ import tensorflow as tf
 from pipeline_lab.capture.script.live_iterators import note_new_iterators
 from pipeline_lab.capture.script.noted_datasets import note_new_datasets
 from pipeline_lab.capture.script_sample.sample_reader import RandomStates, measure_stages, read_sample
-from pipeline_lab.capture.script_sample.stopped_script import answer
+from pipeline_lab.capture.script_sample.stopped_script import answer, read_request
 from pipeline_lab.capture.watch_script import run_script
 from pipeline_lab.pipeline.recipe import LOOP
 from pipeline_lab.pipeline.samples import ReadingPlace, SampleRequest
@@ -29,7 +29,7 @@ from pipeline_lab.worker.recipe.replaying import keep_calls
 def read_script(**request: Any) -> dict[str, Any]:
     """Read a script's dataset in this process, which is as it was afterwards."""
     with as_in_a_process_of_its_own():
-        return answer(SampleRequest.from_json(request), Path(request["values"]))
+        return answer(read_request(request), Path(tempfile.mkdtemp()))
 
 
 def recipe_of_script(path: str) -> str:
