@@ -258,6 +258,7 @@ def _gains(suggestion: Suggestion, percent: float) -> bool:
 CORE_CAUSES = (InputCause.UNDER_PARALLEL, InputCause.CPU_BOUND, InputCause.POOL_BOUND)
 """Causes that full cores look like."""
 QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
+COPIES_WHY = "Copies of input hold the device up."
 SHARED = "The pipeline works on the cores that the training step needs."
 FULL_CORES = 0.5
 """Part of the cores that other programs take at least where they are what holds the input up."""
@@ -343,6 +344,8 @@ def _worth(case: ScriptCase, change: Change) -> Suggestion | None:
     if change.joins_epochs:
         is_sleep = case.run.ends_ns > case.run.making_ns + case.run.breaks_ns
         return word_change(case, change, ENDS_WHY if is_sleep else BREAKS_WHY)
+    if change.fills_step:
+        return word_change(case, change, COPIES_WHY)
     return word_change(case, change, SHARED if is_shared else "")
 
 
