@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.metrics.metric_rows import number_rows
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.verdict.findings import NOT_GIVEN
 from pipeline_lab.analysis.verdict.judged_parts import judged_parts_ns, name_parts_basis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table, Text
@@ -61,14 +62,16 @@ def _step_parts_ns(diagnosis: Diagnosis) -> dict[StepPart, float]:
 
 
 def warn_of_damage(source: Source) -> tuple[str, ...]:
-    """Return what a reader must know of a damaged trace."""
-    salvage = source.salvaged
-    if salvage is None:
-        return ()
-    return (
-        f"The trace is damaged: {format_bytes(salvage.bytes_lost)} were lost, "
-        f"{format_count(salvage.events_kept)} events were read all the same. {salvage.reason}",
-    )
+    """Return what a reader must know of a damaged trace, and of damaged tables beside it."""
+    found, salvage = list[str](), source.salvaged
+    if salvage is not None:
+        found.append(
+            f"The trace is damaged: {format_bytes(salvage.bytes_lost)} were lost, "
+            f"{format_count(salvage.events_kept)} events were read all the same. {salvage.reason}"
+        )
+    if source.damaged_tables:
+        found.append(f"{' '.join(source.damaged_tables)} {NOT_GIVEN}")
+    return tuple(found)
 
 
 def first_sections(diagnosis: Diagnosis) -> tuple[Section, ...]:

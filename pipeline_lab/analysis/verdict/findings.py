@@ -380,11 +380,15 @@ def _salvaged(results: Results) -> Finding | None:
     )
 
 
+NOT_GIVEN = "Numbers that rest on it are not given."
+"""Said of damaged tables."""
+
+
 def _damaged_tables(results: Results) -> Finding | None:
     damaged = results.source.damaged_tables
     if not damaged:
         return None
-    return Finding("damaged-tables", f"{' '.join(damaged)} Numbers that rest on it are not given.")
+    return Finding("damaged-tables", f"{' '.join(damaged)} {NOT_GIVEN}")
 
 
 def _unreadable(results: Results) -> Finding | None:

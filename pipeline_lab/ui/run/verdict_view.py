@@ -13,6 +13,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import PREDICTED
 from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.theme import notes_of
+from pipeline_lab.report.overview import warn_of_damage
 from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.ui.run.sections import ANATOMY
@@ -45,6 +46,8 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "", show_how: Callab
         st.header(escape(first), anchor=False)
         if more := more.removesuffix(EMULATED_NOTE).strip():  # a badge says that
             st.markdown(escape(more))
+        for damage in warn_of_damage(diagnosis.source):
+            st.warning(escape(damage), icon=":material/warning:")
         told = _show_picture(diagnosis)
         if verdict.suggestions:
             _show_first(verdict, told, changes_in, show_how)

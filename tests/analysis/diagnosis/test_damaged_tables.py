@@ -8,6 +8,7 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.report.overview import overview
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, find_damage, read_table
@@ -57,6 +58,7 @@ def test_numbers_that_rest_on_damaged_steps_say_so(run: RunFolder, damage: Calla
     assert found.source.damaged_tables == (found.job_steps.reason,)
     assert [finding.kind for finding in found.findings].count("damaged-tables") == 1
     assert found.to_json()["source"]["damaged_tables"] == [found.job_steps.reason]
+    assert overview(found).warnings == (f"{found.job_steps.reason} Numbers that rest on it are not given.",)
 
 
 @pytest.mark.parametrize("damage", [half, nothing])

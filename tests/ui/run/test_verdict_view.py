@@ -9,6 +9,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.ui.run import what_if_tab
 from pipeline_lab.ui.run.verdict_view import basis
 from pipeline_lab.ui.shared import analyses
+from pipeline_lab.ui.shared.text import escape
 from tests.support import results
 from tests.support.run_folders import make_run
 from tests.ui.conftest import said, texts
@@ -131,3 +132,11 @@ def test_an_emulated_accelerator_is_named_once(open_diagnosis):
     assert app.header[0].value == "It waits\\."
     first, *_ = texts(app).split("What to try")
     assert "emulated accelerator]" in first
+
+
+def test_damage_stands_under_the_sentence(open_diagnosis):
+    found = results.diagnosis()
+    assert not open_diagnosis(found).warning
+    source = replace(found.source, damaged_tables=("steps.arrows of this run is damaged: row 3 is `odd`.",))
+    (warning,) = open_diagnosis(replace(found, source=source)).warning
+    assert warning.value == escape(f"{source.damaged_tables[0]} Numbers that rest on it are not given.")
