@@ -1,7 +1,7 @@
 """The options of a search for a better pipeline: where it starts, what it may spend, what it must respect."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -34,8 +34,18 @@ class SearchRules(Options):
     pairs: int = Field(30, ge=6, le=500)
     """Rounds of the last race, in which the winner meets the start."""
     seed: int = Field(0, ge=0, le=2**31 - 1)
+    ray: str | None = Field(None, min_length=1, max_length=500)
+    """Address of the Ray cluster whose machines measure; None for this machine."""
+    gpus_per_trial: int | None = Field(None, ge=1, le=1024)
+    """GPUs that a trial is given on a machine of the cluster, with as large a share of its cores; None for whole machines."""
 
     labels: ClassVar = {"block_steps": "Steps per block", "margin_percent": "Matters from (%)"}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.gpus_per_trial is not None and self.ray is None:
+            raise ValueError("gpus_per_trial divides up the machines of a cluster; name the cluster with ray")
+        return self
 
     @property
     @abstractmethod
@@ -62,16 +72,6 @@ class TuneOptions(SearchRules):
     """Search only these values of these knobs, such as ``{"prefetch": ["2", "8"]}``; empty for all that fit."""
     explore: bool = False
     """Let Optuna propose configurations, for pipelines that the model cannot predict."""
-    ray: str | None = Field(None, min_length=1, max_length=500)
-    """Address of the Ray cluster whose machines measure; None for this machine."""
-    gpus_per_trial: int | None = Field(None, ge=1, le=1024)
-    """GPUs that a trial is given on a machine of the cluster, with as large a share of its cores; None for whole machines."""
-
-    @model_validator(mode="after")
-    def _check(self) -> "TuneOptions":
-        if self.gpus_per_trial is not None and self.ray is None:
-            raise ValueError("gpus_per_trial divides up the machines of a cluster; name the cluster with ray")
-        return self
 
     @property
     def label(self) -> str:

@@ -10,14 +10,14 @@ from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.tune_options import is_script_tune, read_script_tune, read_tune_options
+from pipeline_lab.options.tune_options import TuneOptions, is_script_tune, read_script_tune, read_tune_options
 from pipeline_lab.runs.launch.supervisor import Ending, claim
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder, end_run, read_record, update_record
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
-from pipeline_lab.tuning.executors.local import LocalExecutor, open_executor
+from pipeline_lab.tuning.executors.local import open_executor
 from pipeline_lab.tuning.script.script_search import ScriptSearch
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import read_tuning
@@ -75,16 +75,15 @@ def _conduct(folder: RunFolder, signs: StopSigns) -> None:
     update_record(folder, _running)
     folder.events.write_text(format_event(PhaseEvent("searching")), encoding="utf-8")
     document, store = read_record(folder).options or {}, RunStore(folder.path.parent)
-    if is_script_tune(document):
-        script = read_script_tune(document)
-        os.chdir(script.folder)
-        trials = Trials(TrialLedger(folder.trials), LocalExecutor(store), signs.should_stop)
-        ScriptSearch(folder, script, trials, store).run()
-        return
-    options = read_tune_options(document)
+    options = read_script_tune(document) if is_script_tune(document) else read_tune_options(document)
     executor = open_executor(options.ray, store, gpus_per_trial=options.gpus_per_trial)
     try:
-        search(folder, options, store, executor, signs.should_stop)
+        if isinstance(options, TuneOptions):
+            search(folder, options, store, executor, signs.should_stop)
+            return
+        os.chdir(options.folder)
+        trials = Trials(TrialLedger(folder.trials), executor, signs.should_stop)
+        ScriptSearch(folder, options, trials, store).run()
     finally:
         executor.close()
 

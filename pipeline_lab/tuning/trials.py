@@ -20,7 +20,7 @@ from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_events import LAST_PHASE, CalibrationEvent, PhaseEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
-from pipeline_lab.tuning.executors.executor import Executor, Finished, Trial
+from pipeline_lab.tuning.executors.executor import Executor, Finished, ScriptFiles, Trial
 from pipeline_lab.units import NS_PER_S
 
 
@@ -98,6 +98,10 @@ class Trials:
     def machines(self) -> int:
         """How many trials can be measured at the same time."""
         return self._executor.machines
+
+    def check(self, needed: RunOptions | ScriptFiles) -> None:
+        """Make sure that every machine has what is to be measured; see :class:`Executor`."""
+        self._executor.check(needed)
 
     @property
     def spent_s(self) -> float:

@@ -13,6 +13,7 @@ from pipeline_lab.options.race_options import ScriptRaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
 from pipeline_lab.pipeline.changes import Change
+from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.pipeline.rewrites import find_changes
 from pipeline_lab.pipeline.samples import Proof, ProofOutcome
 from pipeline_lab.pipeline.source_edits import Edited
@@ -23,7 +24,7 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import PhaseEvent, format_event
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.executors.executor import Finished, Trial, Watch
+from pipeline_lab.tuning.executors.executor import Finished, ScriptFiles, Trial, Watch
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opened_search import read_search
 from pipeline_lab.tuning.script import script_search
@@ -63,9 +64,10 @@ class ScriptWorld:
     rounds: int = 30
     machines: int = 1
     races: list[ScriptRaceOptions] = field(default_factory=list)
+    checked: list[RunOptions | ScriptFiles] = field(default_factory=list)
 
-    def check(self, options: RunOptions) -> None:
-        pass
+    def check(self, needed: RunOptions | ScriptFiles) -> None:
+        self.checked.append(needed)
 
     def close(self) -> None:
         pass
@@ -100,6 +102,7 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         world: ScriptWorld | None = None,
         predicted: ScriptPrediction | Unavailable = NOT_PREDICTED,
         gain: CallTimes | Unavailable = NOT_RACED,
+        recipe: Recipe | None = None,
         **wanted: object,
     ) -> tuple[ScriptTuning, ScriptWorld]:
         def find(_folder: RunFolder, _script: object, wishes: Wishes, *_: object, **__: object) -> Fix:
@@ -114,6 +117,8 @@ def _searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         store = RunStore(tmp_path / "store")
         world = world or ScriptWorld(store)
         recorded = store.create(options_of(tmp_path), "")
+        if recipe is not None:
+            recorded.recipe.write_text(recipe.to_json())
         options = options_of(tmp_path, run=str(recorded.path), **wanted)
         folder = store.create(options, "")
         trials = Trials(TrialLedger(folder.trials), world, lambda: False)
@@ -189,6 +194,22 @@ def test_a_script_that_does_not_come_to_its_training_in_time_says_which_budget_t
     monkeypatch.setattr(trials, "measure", lambda key, record: TrialLine(key, record().id, "here", 15.0))
     with pytest.raises(RunFailedError, match=r"In 15 s of recording .* give the search 60 s or more"):
         ScriptSearch(folder, options, trials, store).run()
+
+
+@pytest.mark.slow
+def test_machines_of_a_cluster_that_have_the_script_share_the_arms(searching: Searching, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("fit()")
+    recipe = replace(RECIPE, files={str(script): "0-train.py", str(tmp_path / "gone.py"): "1-gone.py"})
+    found, world = searching(
+        [PREFETCH, MAP, CACHE], ScriptWorld(RunStore(tmp_path / "store"), machines=2), recipe=recipe, ray="auto"
+    )
+    assert found.fix is not None
+    assert {each.rewrite for each in found.fix.changes} == {"prefetch", "parallel-map"}
+    assert world.checked == [ScriptFiles.here([str(script)])]
+    assert len(world.checked[0].digests) == 1
+    assert [len(race.changes) for race in world.races] == [3, 2, 1], "two choose at once, one measures the gain"
+    assert len({change for race in world.races[:2] for change in race.changes}) == 5
 
 
 def test_one_change_races_once(searching: Searching) -> None:

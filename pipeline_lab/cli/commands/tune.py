@@ -111,13 +111,13 @@ def tune(
         "--max-memory": max_memory,
         "--max-threads": max_threads,
         "--explore": explore or None,
-        "--ray": ray,
-        "--gpus-per-trial": gpus_per_trial,
     }
+    of_cluster = {"--ray": ray, "--gpus-per-trial": gpus_per_trial}
     if script and resume is None:
         _refuse(of_options, f"{script[0]} is searched as it is")
         of_script: dict[str, Any] = {"name": name, "budget_s": None if budget is None else parse_time_s(budget)}
         of_script |= {"max_configurations": configurations, "may_reorder": may_reorder}
+        of_script |= {"ray": ray, "gpus_per_trial": gpus_per_trial}
         tune_script(script, opened, of_script, is_module=module, as_json=as_json)
         return
     if resume is not None:
@@ -128,7 +128,7 @@ def tune(
             "--name": name,
             "SCRIPT": script or None,
         }
-        _refuse({**of_options, **others}, "--resume continues with the search's own options")
+        _refuse({**of_options, **of_cluster, **others}, "--resume continues with the search's own options")
         with stop_requests() as requests:
             folder = resume_tune(opened, opened.find_id(resume, RunKind.TUNE))
             follow_tune(folder, requests)

@@ -4,9 +4,10 @@ Before the first trial every machine is asked whether it has the same code and s
 """
 
 import glob
+import hashlib
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -83,8 +84,11 @@ class Executor(Protocol):
         """How many trials can be measured at the same time."""
         ...
 
-    def check(self, options: RunOptions) -> None:
+    def check(self, needed: "RunOptions | ScriptFiles") -> None:
         """Make sure that every machine has the code and the data before anything is measured.
+
+        Args:
+            needed: What is to be measured, or the files of the script that is.
 
         Raises:
             PipelineLabError: One has not; the text says which and what is missing.
@@ -122,6 +126,22 @@ class MachinesDifferError(PipelineLabError):
 
 
 @dataclass(frozen=True)
+class ScriptFiles:
+    """The user's files that a script runs.
+
+    Attributes:
+        digests: Of their bytes, by path.
+    """
+
+    digests: Mapping[str, str]
+
+    @classmethod
+    def here(cls, paths: Iterable[str]) -> "ScriptFiles":
+        """Return the files as this machine has them; those that cannot be read are left out."""
+        return cls({path: digest for path in paths if (digest := _digest(path))})
+
+
+@dataclass(frozen=True)
 class MachineSetup:
     """What one machine has.
 
@@ -130,7 +150,9 @@ class MachineSetup:
         python: Version, such as ``3.11``.
         lab: Version of Pipeline Lab.
         tensorflow: Its version; empty where it is not installed.
-        missing: A pattern of the user's files that matches nothing there, or their folder that is not there; else empty.
+        missing: A pattern of the user's files that matches nothing there, or their folder, or a file of theirs that is not there; else
+            empty.
+        differs: A file of a script that holds something else there; else empty.
     """
 
     name: str
@@ -138,6 +160,7 @@ class MachineSetup:
     lab: str
     tensorflow: str
     missing: str
+    differs: str = ""
 
     @property
     def code(self) -> tuple[str, str, str]:
@@ -145,10 +168,11 @@ class MachineSetup:
         return (self.python, self.lab, self.tensorflow)
 
 
-def describe_machine(options: RunOptions) -> MachineSetup:
+def describe_machine(needed: RunOptions | ScriptFiles) -> MachineSetup:
     """Say what this machine has; data that the lab makes itself is made where it is missing."""
     major, minor = sys.version_info[:2]
-    return MachineSetup(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), _missing(options))
+    missing, differs = (_missing(needed), "") if isinstance(needed, RunOptions) else _compare_files(needed)
+    return MachineSetup(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), missing, differs)
 
 
 def check_machines(here: MachineSetup, machines: tuple[MachineSetup, ...]) -> None:
@@ -163,6 +187,10 @@ def check_machines(here: MachineSetup, machines: tuple[MachineSetup, ...]) -> No
             raise DataError(
                 f"There is no {machine.missing!r} on {machine.name}; every machine must see the data under the same path."
             )
+        if machine.differs:
+            raise MachinesDifferError(
+                f"{machine.differs!r} holds something else on {machine.name} than on {here.name}; copy it there, or share the folder."
+            )
         if machine.code != here.code:
             raise MachinesDifferError(
                 f"{machine.name} has {_code(machine)}, but {here.name} has {_code(here)}; install the same everywhere."
@@ -176,6 +204,20 @@ def _missing(options: RunOptions) -> str:
     if pattern and not glob.glob(pattern):  # noqa: PTH207, Path.glob takes no absolute pattern
         return pattern
     return folder if folder and not Path(folder).expanduser().is_dir() else ""
+
+
+def _compare_files(needed: ScriptFiles) -> tuple[str, str]:
+    """Return the first file that this machine does not have, and the first that holds something else here; else empty."""
+    found = {path: _digest(path) for path in needed.digests}
+    missing = next((path for path, digest in found.items() if not digest), "")
+    return missing, next((path for path, digest in found.items() if digest and digest != needed.digests[path]), "")
+
+
+def _digest(path: str) -> str:
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
 
 
 def _code(machine: MachineSetup) -> str:

@@ -19,6 +19,7 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import (
     Finished,
+    ScriptFiles,
     SearchStoppedError,
     Trial,
     Watch,
@@ -53,13 +54,13 @@ class LocalExecutor:
         """
         self._store, self._workers = store, workers or len(core_numbers())
 
-    def check(self, options: RunOptions) -> None:
+    def check(self, needed: RunOptions | ScriptFiles) -> None:
         """Make sure that the data are there.
 
         Raises:
             DataError: They are not.
         """
-        here = describe_machine(options)
+        here = describe_machine(needed)
         check_machines(here, (here,))
 
     def run(self, trials: Sequence[Trial], watch: Watch) -> None:

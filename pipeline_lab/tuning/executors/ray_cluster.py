@@ -7,6 +7,7 @@ see no other (``CUDA_VISIBLE_DEVICES``). A trial whose machine or process is los
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pipeline_lab.analysis.diagnosis.processes import LOST, MOST_ATTEMPTS
@@ -16,6 +17,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import (
     Finished,
+    ScriptFiles,
     SearchStoppedError,
     Trial,
     Watch,
@@ -62,13 +64,13 @@ class RayExecutor:
             wanted = "processors" if gpus_per_trial is None else f"{gpus_per_trial} GPUs"
             raise OptionsError(f"The Ray cluster at {address} has no machine with {wanted} to give.")
 
-    def check(self, options: RunOptions) -> None:
+    def check(self, needed: RunOptions | ScriptFiles) -> None:
         """Ask every machine for its code and data before anything is measured.
 
         Raises:
             PipelineLabError: One differs, or does not answer; the text says which.
         """
-        document = options.model_dump(mode="json")
+        document = needed.model_dump(mode="json") if isinstance(needed, RunOptions) else asdict(needed)
         asked = [self._start(ray_trial.look, slot, document) for slot in find_slots(self._nodes(), None)]
         try:
             found = self._ray.get(asked, timeout=LOOK_S)
@@ -77,7 +79,7 @@ class RayExecutor:
                 "A machine of the cluster cannot measure, most likely because Pipeline Lab is not installed there "
                 f"({str(error).strip().splitlines()[-1][:200]})."
             ) from None
-        check_machines(describe_machine(options), tuple(found))
+        check_machines(describe_machine(needed), tuple(found))
 
     def run(self, trials: Sequence[Trial], watch: Watch) -> None:
         """Bring trials to their end, as many at once as there are slots; see :class:`Executor`."""

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.folders import runtime_folder
-from pipeline_lab.options.race_options import RaceOptions, read_race_options
+from pipeline_lab.options.race_options import RaceOptions, is_script_race, read_race_options, read_script_race
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.launch.launcher import create_run
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
 from pipeline_lab.runs.machine.limits import core_numbers, keep_to_cores
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.executors.executor import MachineSetup, describe_machine, failure_of, took_s
+from pipeline_lab.tuning.executors.executor import MachineSetup, ScriptFiles, describe_machine, failure_of, took_s
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class TrialAnswer:
 
 def look(document: dict[str, Any]) -> MachineSetup:
     """Say what this machine has; called on each before the first trial."""
-    return describe_machine(read_options(document))
+    return describe_machine(ScriptFiles(**document) if "digests" in document else read_options(document))
 
 
 def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> TrialAnswer:
@@ -124,7 +124,7 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> TrialAnsw
 
     sweep()
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as place:
-        folder = _create(RunStore(Path(place)), document)
+        folder = create(RunStore(Path(place)), document)
         process = subprocess.Popen(
             module_command("pipeline_lab.runs.launch.supervisor", str(folder.path)),
             stdin=subprocess.DEVNULL,
@@ -183,7 +183,10 @@ def unpack(archive: bytes, store: RunStore, run_id: str) -> RunFolder:
     return RunFolder(target)
 
 
-def _create(store: RunStore, document: dict[str, Any]) -> RunFolder:
+def create(store: RunStore, document: dict[str, Any]) -> RunFolder:
+    """Create the run of a trial: a job's, a race's, or that of a race inside a script."""
+    if is_script_race(document):
+        return create_run(store, read_script_race(document))
     if document.get("kind") == RaceOptions.model_fields["kind"].default:
         return create_run(store, read_race_options(document))
     options: RunOptions = read_options(document)

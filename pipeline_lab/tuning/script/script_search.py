@@ -29,7 +29,7 @@ from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore, name_of
 from pipeline_lab.tuning.deciding import MOST_CANDIDATES, Deciding
-from pipeline_lab.tuning.executors.executor import SearchStoppedError
+from pipeline_lab.tuning.executors.executor import ScriptFiles, SearchStoppedError
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced, SearchEnded
 from pipeline_lab.tuning.script.fix import LEAST_PERCENT, Fix, describe_gain, to_json
@@ -131,6 +131,9 @@ class ScriptSearch:
             SearchStoppedError: It was asked to stop.
         """
         recorded = self._record()
+        if self._options.ray is not None:
+            recipe = read_recipe(recorded.recipe)
+            self._trials.check(ScriptFiles.here(() if recipe is None else recipe.files))
         self._contest.budget.costs = _first_costs(recorded)
         begun_s = time.monotonic()
         found = self._find(recorded, Wishes(self._options.changes, self._options.may_reorder))

@@ -4,16 +4,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from pipeline_lab.errors import DataError, OptionsError
+from pipeline_lab.options.race_options import read_script_race
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_folder import read_record
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.executors.executor import MachinesDifferError, MachineSetup, check_machines, describe_machine
-from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
+from pipeline_lab.tuning.executors.executor import (
+    MachinesDifferError,
+    MachineSetup,
+    ScriptFiles,
+    check_machines,
+    describe_machine,
+)
+from pipeline_lab.tuning.executors.ray_trial import create, look, pack, sweep, unpack
 from tests.support.lab import Lab
 from tests.support.patience import PATIENCE_S
 from tests.support.run_folders import make_run
@@ -103,6 +111,32 @@ def test_a_machine_says_whether_it_has_the_folder_of_the_data(tmp_path: Path) ->
     assert describe_machine(options).missing == str(folder)
     folder.mkdir()
     assert describe_machine(options).missing == ""
+
+
+def test_a_machine_says_whether_it_has_the_files_of_a_script(tmp_path: Path) -> None:
+    script, helper = tmp_path / "train.py", tmp_path / "data.py"
+    script.write_text("fit()")
+    helper.write_text("ds = 1")
+    files = ScriptFiles.here([str(script), str(helper), str(tmp_path / "gone.py")])
+    assert list(files.digests) == [str(script), str(helper)]
+    document = json.loads(json.dumps(asdict(files)))
+    assert (look(document).missing, look(document).differs) == ("", "")
+    helper.write_text("ds = 2")
+    with pytest.raises(
+        MachinesDifferError, match=r"'.*data\.py' holds something else on \S+ than on here; copy it there"
+    ):
+        check_machines(HERE, (look(document),))
+    script.unlink()
+    with pytest.raises(DataError, match=r"There is no '.*train\.py' on "):
+        check_machines(HERE, (look(document),))
+
+
+def test_a_machine_of_a_cluster_begins_a_race_inside_a_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("fit()")
+    document = {"script": "train.py", "folder": str(tmp_path), "changes": ["prefetch"]}
+    race = read_script_race(document).model_dump(mode="json")
+    folder = create(RunStore(tmp_path / "store"), race)
+    assert read_record(folder).options == race
 
 
 @pytest.mark.slow
