@@ -79,6 +79,7 @@ class Prover:
         self._goes_on = GOES_ON.format(run=recording)
         self._process = SampleProcess(script)
         self._before: dict[tuple[Draws, bool], tuple[Sample, Path]] = {}
+        self._trained: dict[Draws, TrainedSteps] = {}
         self._number = 0
 
     def __enter__(self) -> Self:
@@ -185,7 +186,9 @@ class Prover:
             The proof, with what was trained; or that the changed script does not train, or not as before.
         """
         try:
-            before, after = self._train({}, draws, None), self._train(texts, draws, line)
+            if draws not in self._trained:
+                self._trained[draws] = self._train({}, draws, None)
+            before, after = self._trained[draws], self._train(texts, draws, line)
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The training fails: {error}")
         if after.count < before.count or not after.count:
