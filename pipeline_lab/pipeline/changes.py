@@ -30,6 +30,7 @@ class Effect(Enum):
     """What a change does to the examples that the model sees; the value says it."""
 
     NOTHING = "the same elements in the same order"
+    STEP = "the same once the training step has begun"
     PREDICTIONS = "the same predictions"
     ORDER = "the same examples in another order"
     CONTENT = "other examples"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self, TypeAlias
 
 KEPT, DRAWN = "{name}_kept", "{name}_drawn"
 """Names of the two parts; nothing has the function's own name any more, so that what else uses it fails at once."""
@@ -24,6 +25,9 @@ _NO_TENSOR = frozenset({"split", "unstack", "meshgrid", "TensorShape", "as_dtype
 """Functions of TensorFlow that return lists, which a dataset packs into one tensor, or no tensor."""
 _OF_TENSORS = frozenset({"set_shape"})
 """Methods of tensors that a statement may call."""
+
+
+Function: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,7 @@ def split_function(text: str, name: str, line: int) -> FunctionParts | None:
         return None
     if bound[name] != 1 or sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) != 1:
         return None
-    steady = _Steady(
-        {each.name: each for each in _visible(tree, function) if bound[each.name] == 1},
-        frozenset(each for each in _names_of_tensorflow(tree) if bound[each] == 1),
-        frozenset(each.asname or each.name for each in ast.walk(tree) if isinstance(each, ast.alias)),
-    )
+    steady = _Steady.of(tree, function, bound)
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     cut = next((place for place, each in enumerate(body) if not steady.is_kept(each)), len(body))
     kept, rest = body[:cut], body[cut:]
@@ -92,6 +92,58 @@ def split_function(text: str, name: str, line: int) -> FunctionParts | None:
     if not handed or not has_own_lines or any(re.search(rf"\b{each}\b", text) for each in names):
         return None
     return _write(text.split("\n"), function, kept[-1], rest[0], handed, names)
+
+
+def find_unsteady(tree: ast.Module, function: Function, home: ast.FunctionDef | None) -> str:
+    """Say why a function may give something else when it is called later, or no tensors.
+
+    Args:
+        tree: Of its file.
+        function: Of the file.
+        home: The function in which it is called; None for the file itself.
+
+    Returns:
+        What speaks against it, after "it"; empty where it always gives the same tensors.
+    """
+    bound = count_bindings(tree)
+    steady = _Steady.of(tree, function, bound)
+    constants = _constants(tree, home, bound)
+    for one in steady.called(function):
+        if not steady.gives_the_same(one):
+            return "does more than to call TensorFlow's operations"
+        unknown = sorted(_free(one) - steady.tensorflow - steady.functions.keys() - constants)
+        if unknown:
+            return f"reads {unknown[0]}, which may change"
+    return "" if steady.returns_tensors(function) else "may return something else than tensors"
+
+
+def _free(function: Function) -> set[str]:
+    """Return the names that a function reads and does not give to anything itself."""
+    nodes = list(ast.walk(function))
+    own = {each.arg for each in nodes if isinstance(each, ast.arg)}
+    own |= {each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)} - own
+
+
+def _constants(tree: ast.Module, home: ast.FunctionDef | None, bound: Counter[str]) -> set[str]:
+    """Return the names that stand for one value that cannot change, of the file and of a function."""
+    gone = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Del)}
+    found = set[str]()
+    for statement in (*tree.body, *(() if home is None else home.body)):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        target = statement.target if isinstance(statement, ast.AnnAssign) else target
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(target, ast.Name) and value is not None and _is_fixed(value):
+            found.add(target.id)
+    return {name for name in found - gone if bound[name] == 1}
+
+
+def _is_fixed(value: ast.expr) -> bool:
+    try:
+        made = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return all(isinstance(each, (int, float, str, bytes)) for each in (made if isinstance(made, tuple) else (made,)))
 
 
 def _is_plain(function: ast.FunctionDef) -> bool:
@@ -122,7 +174,7 @@ def count_bindings(tree: ast.Module) -> Counter[str]:
     return found
 
 
-def _visible(tree: ast.Module, function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+def _visible(tree: ast.Module, function: Function) -> Iterator[ast.FunctionDef]:
     """Yield the functions whose plain names a function sees: of the module, and of the functions around it."""
     around = [
         node
@@ -152,6 +204,15 @@ class _Steady:
     functions: Mapping[str, ast.FunctionDef]
     tensorflow: frozenset[str]
     imported: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: ast.Module, function: Function, bound: Counter[str]) -> Self:
+        """Return what is steady where a function stands."""
+        return cls(
+            {each.name: each for each in _visible(tree, function) if bound[each.name] == 1},
+            frozenset(each for each in _names_of_tensorflow(tree) if bound[each] == 1),
+            frozenset(each.asname or each.name for each in ast.walk(tree) if isinstance(each, ast.alias)),
+        )
 
     def is_kept(self, statement: ast.stmt) -> bool:
         """Say whether a statement may belong to the first part."""
@@ -195,6 +256,17 @@ class _Steady:
         )
         return not any(changes) and self._gives_the_same(function, around | {names[0]})
 
+    def called(self, function: Function) -> Iterator[Function]:
+        """Yield a function, and those of the file that it calls, and these call."""
+        left, seen = list[Function]([function]), list[Function]()
+        while left:
+            yield (one := left.pop())
+            seen.append(one)
+            names = {
+                _dotted(each.func)[0] for each in ast.walk(one) if isinstance(each, ast.Call) and _dotted(each.func)
+            }
+            left += [self.functions[name] for name in names & self.functions.keys() if self.functions[name] not in seen]
+
     def handed(self, function: ast.FunctionDef, kept: list[ast.stmt], rest: list[ast.stmt]) -> list[str]:
         """Return the names that the rest reads of what there is before it; none where one of them may be no tensor."""
         made = self._made(function, kept)
@@ -202,7 +274,25 @@ class _Steady:
         handed = [name for name in made if name in read]
         return handed if all(made[name] for name in handed) else []
 
-    def _made(self, function: ast.FunctionDef, statements: Iterable[ast.AST]) -> dict[str, bool]:
+    def returns_tensors(self, function: Function) -> bool:
+        """Say whether all that a function returns are certainly tensors, or some in a tuple."""
+        made = self._made(function, ast.walk(function))
+        returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+        returned += [function.body] if isinstance(function, ast.Lambda) else []
+        parts = [part for each in returned for part in (_parts(each) if each is not None else [])]
+        return bool(parts) and None not in returned and all(self._is_tensor(each, made) for each in parts)
+
+    def gives_the_same(self, function: Function) -> bool:
+        """Say whether a function does nothing but what gives the same each time, whatever its names stand for."""
+        others = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Import, ast.ImportFrom, ast.Delete)
+        stores = (ast.Attribute, ast.Subscript)
+        does_more = any(
+            isinstance(each, others) or (isinstance(each, stores) and isinstance(each.ctx, ast.Store))
+            for each in ast.walk(function)
+        )
+        return not does_more and self._gives_the_same(function, frozenset())
+
+    def _made(self, function: Function, statements: Iterable[ast.AST]) -> dict[str, bool]:
         """Return the names that there are after some statements of a function, and of each whether it is certainly a tensor."""
         made = dict.fromkeys((each.arg for each in function.args.args), True)
         for statement in statements:
@@ -232,11 +322,7 @@ class _Steady:
         names = _dotted(value.func)
         if len(names) != 1 or names[0] not in self.functions:
             return len(names) > 1 and names[-1] not in _NO_TENSOR
-        function = self.functions[names[0]]
-        inside = self._made(function, ast.walk(function))
-        returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
-        parts = [part for each in returned for part in (_parts(each) if each is not None else [])]
-        return bool(parts) and None not in returned and all(self._is_tensor(each, inside) for each in parts)
+        return self.returns_tensors(self.functions[names[0]])
 
 
 def _dotted(node: ast.expr) -> list[str]:

@@ -64,7 +64,7 @@ def join_passes(
             "The dataset runs Python, or reads variables or tables; what the loop changes there between passes would come too late."
         )
     loop = _find_loop(source, read)
-    _check_names(source)
+    check_names(source)
     _check_passes(source, loop)
     _check_outer(source, loop)
     _check_variables(recipe, use, source, loop)
@@ -135,7 +135,7 @@ def _with_counter(source: ParsedSource, inner: cst.For) -> Splice:
     return Splice(start, end, before + f"{source.new_name('_')}, {text}".encode() + after)
 
 
-def _check_names(source: ParsedSource) -> None:
+def check_names(source: ParsedSource) -> None:
     """Refuse where the file gives what is called another meaning, or reaches names in other ways than by writing them."""
     for node in source.parents:
         if isinstance(node, cst.ImportStar):
@@ -181,7 +181,7 @@ def _check_outer(source: ParsedSource, loop: OwnLoop) -> None:
 def _check_variables(recipe: Recipe, use: DatasetUse, source: ParsedSource, loop: OwnLoop) -> None:
     """Follow the dataset from the loop through the functions that are given it to where it is made."""
     for function in _functions_around(source, loop):
-        _only_call(recipe, source, function)
+        only_call(recipe, source, function)
     its_own = {call.number: call for call in recipe.upstream(use.call) if remembers(call)}
     if its_own and any(isinstance(each, (cst.For, cst.While)) for each in source.around(loop.outer)):
         raise RefusedError(f"The loops over {loop.dataset}, which shuffles, draws or caches, are in another loop.")
@@ -195,7 +195,7 @@ def _check_variables(recipe: Recipe, use: DatasetUse, source: ParsedSource, loop
         home = variable.home
         if home is None or node.value not in {each.name.value for each in parameters_of(home)}:
             break
-        call = _only_call(recipe, source, home)
+        call = only_call(recipe, source, home)
         given = _argument(call, home, node.value)
         if not isinstance(given, cst.Name):
             raise RefusedError(f"Assign what {home.name.value} is given for {node.value} to a variable before.")
@@ -222,15 +222,27 @@ def _functions_around(source: ParsedSource, loop: OwnLoop) -> list[cst.FunctionD
     return [each for each in source.around(loop.outer) if isinstance(each, cst.FunctionDef)]
 
 
-def _only_call(recipe: Recipe, source: ParsedSource, function: cst.FunctionDef) -> cst.Call:
-    """Return the call of a plain function that runs once: nothing else names it, and its call is in no loop."""
+def only_call(
+    recipe: Recipe, source: ParsedSource, function: cst.FunctionDef, around_what: str = "the loop"
+) -> cst.Call:
+    """Return the call of a plain function that runs once: nothing else names it, and its call is in no loop.
+
+    Args:
+        recipe: Of the script.
+        source: The file.
+        function: Of the file.
+        around_what: What stands in the function, for people.
+
+    Raises:
+        RefusedError: It may run more than once.
+    """
     name = function.name.value
     if function.decorators:
-        raise RefusedError(f"{name}, around the loop, has a decorator.")
+        raise RefusedError(f"{name}, around {around_what}, has a decorator.")
     named = [node for node in source.variables_named(name) if node is not function.name]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     refusal = RefusedError(
-        f"{name}, around the loop, is called in a loop, in several places or from elsewhere, or is handed on."
+        f"{name}, around {around_what}, is called in a loop, in several places or from elsewhere, or is handed on."
     )
     if not isinstance(call, cst.Call) or call.func is not named[0] or recipe.may_use(source.path, name):
         raise refusal
@@ -238,7 +250,7 @@ def _only_call(recipe: Recipe, source: ParsedSource, function: cst.FunctionDef) 
         if isinstance(around, (cst.For, cst.While, cst.Lambda, cst.BaseComp, cst.ClassDef)) or around is function:
             raise refusal
         if isinstance(around, cst.FunctionDef):
-            _only_call(recipe, source, around)
+            only_call(recipe, source, around, around_what)
     return call
 
 

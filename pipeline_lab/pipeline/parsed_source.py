@@ -4,6 +4,7 @@ Only what is asked for is spliced; every other byte of the file stays as it is.
 """
 
 import ast
+import bisect
 import itertools
 import json
 import re
@@ -256,7 +257,7 @@ class ParsedSource:
 
     def _stands_for_more(self, name: str) -> bool:
         """Say whether a name of TensorFlow is given to something else as well, somewhere in the file."""
-        imports = [each for each in ast.walk(self._tree) if isinstance(each, ast.Import)]
+        imports = [each for each in ast.walk(self.tree) if isinstance(each, ast.Import)]
         own = [
             each
             for one in imports
@@ -266,8 +267,21 @@ class ParsedSource:
         ]
         return self._bindings[name] > len(own)
 
+    def line_of(self, node: cst.CSTNode) -> str:
+        """Return where a node begins, for people: ``train.py:12``."""
+        return f"{self.name}:{bisect.bisect_right(self._line_starts, self.span(node)[0])}"
+
+    def tree_of(self, node: cst.FunctionDef | cst.Lambda) -> ast.FunctionDef | ast.Lambda | None:
+        """Return the same function as Python's own parser has it; None where that does not parse the file."""
+        kind, (start, _) = (ast.Lambda if isinstance(node, cst.Lambda) else ast.FunctionDef), self.span(node)
+        for each in ast.walk(self.tree):
+            if isinstance(each, kind) and self._offset(each.lineno, each.col_offset) == start:
+                return each
+        return None
+
     @cached_property
-    def _tree(self) -> ast.Module:
+    def tree(self) -> ast.Module:
+        """The file as Python's own parser has it; empty where that does not parse it."""
         try:
             return ast.parse(self.raw)
         except (SyntaxError, ValueError):  # nothing is written into it
@@ -275,7 +289,7 @@ class ParsedSource:
 
     @cached_property
     def _bindings(self) -> Counter[str]:
-        return count_bindings(self._tree)
+        return count_bindings(self.tree)
 
     def times_bound(self, name: str) -> int:
         """Return how often a name is given to something in the file, in whatever scope."""

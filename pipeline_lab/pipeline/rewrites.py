@@ -428,7 +428,7 @@ _DECLARED = (
         "into-step",
         "The last map in the training step",
         "Elements stay small until they are on the device: fewer bytes are batched, buffered and copied there.",
-        Effect.NOTHING,
+        Effect.STEP,
         Risk.SOME,
         find_into_step,
     ),

@@ -163,6 +163,7 @@ class Sample:
         others: Of the other datasets that were asked for.
         made: Other datasets that there are.
         steps_at_once: Steps that one call of the training runs.
+        spec: Types and shapes of its elements, as far as they are known before one is made.
     """
 
     passes: tuple[tuple[str, ...], ...]
@@ -175,6 +176,7 @@ class Sample:
     others: "tuple[Sample, ...]" = ()
     made: int = 0
     steps_at_once: int = 1
+    spec: str = ""
 
 
 def read_answer(document: dict[str, Any]) -> Sample:
@@ -194,6 +196,7 @@ def _read_sample(found: dict[str, Any]) -> Sample:
         tuple(map(_read_sample, found["others"])),
         found["made"],
         found["steps_at_once"],
+        found["spec"],
     )
 
 

@@ -82,7 +82,7 @@ class SampleReader:
             self._read_before.append(dataset)  # a line that looks at a batch or two keeps none
         wanted = self._request.reading
         if key not in self._met:
-            self._met[key] = (key.role, *_line_of(site, key.role))
+            self._met[key] = (key.role, *line_of(site, key.role))
         there = [each for each, place in self._met.items() if place == (wanted.role, wanted.file, wanted.line)]
         if key not in there or there.index(key) != wanted.turn:
             return
@@ -108,11 +108,11 @@ class SampleReader:
         states = RandomStates(self._request)
         read = read_sample(dataset, self._request, self._begin_pass, states.leave_off)
         found = _with_others(read, dataset, self._request, self._begun, states)
-        found = replace(found, steps_at_once=_steps_at_once())
+        found = replace(found, steps_at_once=_steps_at_once(), spec=str(dataset.element_spec))
         return replace(found, stages=tuple(measure_stages(dataset))) if self._request.measures else found
 
 
-def _line_of(site: "CallSite | None", role: str) -> tuple[str, int]:
+def line_of(site: "CallSite | None", role: str) -> tuple[str, int]:
     """Return the file and the first line of an expression, as the recipe has them."""
     from pipeline_lab.worker.recipe.places import write_site
 

@@ -98,6 +98,11 @@ def train_first_steps(request: StepsRequest, files: Path) -> dict[str, Any]:
         request: What is wanted.
         files: Folder for what caches keep.
     """
+    from pipeline_lab.capture.script.live_iterators import note_new_iterators
+    from pipeline_lab.capture.script.noted_datasets import note_new_datasets
+
+    note_new_iterators()
+    note_new_datasets()
     steps = CountedSteps(request)
     in_order = _in_order() if request.draws == Draws.IN_ORDER.value else contextlib.nullcontext()
     with (

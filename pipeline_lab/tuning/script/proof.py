@@ -34,6 +34,8 @@ _ONCE = {
 }
 """What lets a script and a changed one draw the same; in training, parallel calls draw as they come."""
 
+LOGGED = "and Keras logs the same of them but for rounding."
+NOT_LOGGED = "whose results, in a loop of its own, nothing compares."
 GOES_ON = (
     "If it goes on from a checkpoint that the recording left, delete that, and begin with the recording: --run {run}."
 )
@@ -119,6 +121,7 @@ class Prover:
         epochs: Epochs = Epochs.APART,
         keeps: bool = False,
         measures: bool = False,
+        keeps_spec: bool = False,
         touches: Sequence[str] = (),
         others: Sequence[str] = (),
         line: int | None = None,
@@ -133,6 +136,7 @@ class Prover:
             keeps: The change keeps elements for later passes: those are also read without seeds, from which TensorFlow draws
                 the same in each pass.
             measures: What it keeps is not known before: it must fit into memory, and neither draw nor count.
+            keeps_spec: The elements have to be known to have the same types and shapes, whatever the last batch is.
             touches: Places of the calls that change; other datasets that are made there are compared as well.
             others: Places of the last calls of such datasets, as far as they are known.
             line: Where the dataset is read in these texts, if not at the line of before.
@@ -156,7 +160,8 @@ class Prover:
             fresh = self._sample(texts, plain, False, numbers, line=line, measures=measures)[0] if keeps else None
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The changed script fails: {error}")
-        if measures and fresh is not None and (reason := _why_not_kept(self.before(), fresh)):
+        reason = _why_not_kept(self.before(), fresh) if measures and fresh is not None else ""
+        if reason := reason or _why_not_alike(before, after, keeps_spec=keeps_spec):
             return Proof(ProofOutcome.FAILED, reason)
         if draws is Draws.BY_ELEMENT and epochs is Epochs.JOINED:
             epochs = Epochs.REDRAWN  # passes draw by their numbers
@@ -195,8 +200,8 @@ class Prover:
             return Proof(ProofOutcome.FAILED, f"The changed script trains {after.count} of {before.count} steps.")
         if differs := before.find_difference(after):
             return Proof(ProofOutcome.DIFFERENT, differs)
-        same = ", and Keras logs the same of them but for rounding" if before.logs else ""
-        return replace(proof, sentence=f"{proof.sentence} The changed script trains {after.count} steps{same}.")
+        trained = f"The changed script trains {after.count} steps, {LOGGED if before.logs else NOT_LOGGED}"
+        return replace(proof, sentence=f"{proof.sentence} {trained}")
 
     def _train(self, texts: Mapping[str, str], draws: Draws, line: int | None) -> TrainedSteps:
         start = self._script.target, list(self._script.arguments), self._script.is_module
@@ -250,6 +255,11 @@ class Prover:
             hint = f" {self._goes_on}" if "is_not_reached" in answer and not texts else ""
             raise RunFailedError(f"{answer['error'].rstrip('.')}.{hint}")
         return read_answer(answer), values
+
+
+def _why_not_alike(before: Sample, after: Sample, *, keeps_spec: bool) -> str:
+    """Return what differs of what is known of elements before one is made; empty where nothing does, or may."""
+    return f"Its elements would be {after.spec}, not {before.spec}." if keeps_spec and before.spec != after.spec else ""
 
 
 def _why_not_kept(before: Sample, after: Sample) -> str:

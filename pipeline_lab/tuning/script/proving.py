@@ -115,6 +115,7 @@ class Proving:
                 python_waits=any(runs_python_at_once(self.recipe, each) for each in changes),
                 epochs=epochs_after(self.recipe, self.use, changes),
                 keeps=any(map(keeps, changes)),
+                keeps_spec=any(each.fills_step for each in changes),
                 measures=any(isinstance(edit, Split) for change in changes for edit in change.edits),
                 touches=places_of(self.recipe, changes),
                 others=others_of(self.recipe, self.use, changes),

@@ -59,7 +59,9 @@ def test_a_loop_trains_with_what_it_makes_itself(fix: FixScript) -> None:
     found = fix("", "into-step", source=HEAD.format(keras="keras") + LOOP)
     assert proposed(found) == ["into-step"], left(found)
     assert found.proof is not None
-    assert found.proof.sentence.endswith("The changed script trains 3 steps.")
+    assert found.proof.sentence.endswith(
+        "The changed script trains 3 steps, whose results, in a loop of its own, nothing compares."
+    )
     assert "+        x, y = scale(x, y)" in found.diff()
 
 
@@ -68,7 +70,6 @@ def test_a_loop_trains_with_what_it_makes_itself(fix: FixScript) -> None:
     [
         ("/ 255.0", "/ tf.reduce_max(tf.cast(image, tf.float32))", "is another one"),
         ("    return", "    if tf.reduce_max(label) > 9:\n        label = tf.zeros_like(label)\n    return", "The training fails: "),
-        ("255.0", "SIZE[0]", "is another one"),
         ("(images, labels))", "(images,))", proving.LONE_PART),
     ],
 )  # fmt: skip
