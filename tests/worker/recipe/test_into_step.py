@@ -70,6 +70,7 @@ def test_a_loop_trains_with_what_it_makes_itself(fix: FixScript) -> None:
     [
         ("/ 255.0", "/ tf.reduce_max(tf.cast(image, tf.float32))", "is another one"),
         ("    return", "    if tf.reduce_max(label) > 9:\n        label = tf.zeros_like(label)\n    return", "The training fails: "),
+        ("return tf.cast(image, tf.float32)", "return tf.squeeze(tf.cast(image[..., None], tf.float32))", "Its elements would be"),
         ("(images, labels))", "(images,))", proving.LONE_PART),
     ],
 )  # fmt: skip
@@ -78,14 +79,20 @@ def test_what_would_not_train_alike_is_left_alone(fix: FixScript, old: str, new:
     if "(images,)" in new:
         source = source.replace("scale(image, label)", "scale(image)").replace("255.0, label", "255.0")
         source = source.replace(FIT.format(keras="keras"), LOOP.replace("x, y in", "x in"))
-    source = (
-        source.replace(old, new)
-        .replace("images =", "SIZE = [255.0]\nimages =")
-        .replace("model.fit", "SIZE[0] = 1.0\nmodel.fit")
-    )
-    found = fix("", "into-step", source=source)
+    found = fix("", "into-step", source=source.replace(old, new))
     assert not proposed(found)
     assert reason in left(found)["into-step"]
+
+
+def test_steps_of_another_model_before_are_not_taken_for_those_of_the_training(fix: FixScript) -> None:
+    tiny = "tiny = keras.Sequential([keras.layers.Dense(3)])\ntiny.compile('sgd', 'mse')\n"
+    warm_up = f"{tiny}getattr(tiny, 'fit')(np.zeros([9, 6]), np.zeros([9, 3]), batch_size=3, verbose=0)\n"
+    fails = HEAD.replace(
+        "    return", "    if tf.reduce_max(label) > 9:\n        label = tf.zeros_like(label)\n    return"
+    )
+    found = fix("", "into-step", source=(fails + warm_up + FIT.replace("epochs=2", "epochs=60")).format(keras="keras"))
+    assert not proposed(found)
+    assert left(found)["into-step"].startswith("The training fails: ")
 
 
 def test_it_is_left_alone_unasked_where_no_device_is_seen(fix: FixScript) -> None:
