@@ -20,6 +20,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
 from pipeline_lab.capture.script.gradient_hooks import hook_gradients
+from pipeline_lab.capture.script.interrupts import keep_interrupts
 from pipeline_lab.capture.script.job_threads import (
     KERAS,
     Take,
@@ -112,6 +113,7 @@ def _hook_iterators() -> None:
     replace_method(tf.data.Dataset, "__iter__", _noting_making)
     if not hasattr(OwnedIterator, "__del__"):
         OwnedIterator.__del__ = _note_giving_up
+        keep_interrupts(_note_giving_up)
 
 
 def _noting_making(original: Callable[..., Any]) -> Callable[..., Any]:
