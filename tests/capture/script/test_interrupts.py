@@ -1,8 +1,10 @@
 """An interrupt that comes while an object is given up is raised in the script, as it is for one without a ``__del__``."""
 
 import _thread
+import signal
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -29,6 +31,14 @@ def wait() -> None:
 def given_up(end: object) -> None:
     made = type("Made", (), {"__del__": end})()
     del made
+
+
+@pytest.fixture(autouse=True)
+def _takes_interrupts() -> Iterator[None]:
+    """Take interrupts, which the processes of a spread test run ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_comes_again_in_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
