@@ -1,17 +1,27 @@
 """A map's function called in the training step: both scripts train, and what Keras logs tells whether they train alike."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline_lab.pipeline.samples import ProofOutcome
 from pipeline_lab.tuning.script import proving
-from pipeline_lab.tuning.script.fix import Fix
-from tests.worker.recipe.test_traps import _fix, _warm_prover, left, proposed
+from tests.worker.recipe.fixed_scripts import FixScript, fixing_in, left, proposed, read_in_warm_process
 
 pytestmark = pytest.mark.tensorflow
-__all__ = ["_fix", "_warm_prover"]
-FixScript = Callable[..., Fix]
+
+
+@pytest.fixture(autouse=True)
+def _warm_prover(ask_tensorflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_warm_process(ask_tensorflow, monkeypatch)
+
+
+@pytest.fixture(name="fix")
+def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
+    return fixing_in(tmp_path, ask_tensorflow)
+
 
 HEAD = """\
 import numpy as np

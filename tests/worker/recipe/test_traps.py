@@ -7,55 +7,25 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.errors import OptionsError, RunFailedError, Unavailable
+from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.pipeline.recipe import LOOP
 from pipeline_lab.pipeline.samples import ProofOutcome, ReadingPlace
-from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.tuning.script.fix import Fix
-from pipeline_lab.tuning.script.fixing import Wishes, find_fix
 from pipeline_lab.tuning.script.proof import Prover
-from pipeline_lab.tuning.script.sample_process import SampleProcess, Script
+from pipeline_lab.tuning.script.sample_process import Script
+from tests.worker.recipe.fixed_scripts import FixScript, fixing_in, left, proposed, read_in_warm_process
 from tests.worker.recipe.trap_scripts import SCRIPTS
 
 pytestmark = pytest.mark.tensorflow
-FixScript = Callable[..., Fix]
 
 
 @pytest.fixture(autouse=True)
 def _warm_prover(ask_tensorflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read scripts in the process that has TensorFlow loaded, instead of in one of the prover's own."""
-    monkeypatch.setattr(
-        SampleProcess,
-        "ask",
-        lambda _self, request: ask_tensorflow("tests.worker.recipe.trap_tasks:read_script", **request),
-    )
+    read_in_warm_process(ask_tensorflow, monkeypatch)
 
 
 @pytest.fixture(name="fix")
 def _fix(ask_tensorflow: Callable[..., Any], tmp_path: Path) -> FixScript:
-
-    def find(name: str, *changes: str, may_reorder: bool = False, source: str = "") -> Fix:
-        path = tmp_path / "train.py"
-        path.write_text(source or SCRIPTS[name])
-        folder = RunFolder(tmp_path)
-        recipe = json.loads(ask_tensorflow("tests.worker.recipe.trap_tasks:recipe_of_script", path=str(path)))
-        folder.recipe.write_text(json.dumps({**recipe, "files": {str(path): "0-train.py"}}))
-        folder.sources.mkdir(exist_ok=True)
-        (folder.sources / "0-train.py").write_text(path.read_text())
-        return find_fix(folder, Script(str(path)), Wishes(changes, may_reorder), Unavailable("Not analyzed."))
-
-    return find
-
-
-def proposed(found: Fix) -> list[str]:
-    assert not found.changes or (found.proof and found.proof.outcome in (ProofOutcome.EQUAL, ProofOutcome.REDRAWN)), (
-        found
-    )
-    return [change.rewrite for change in found.changes]
-
-
-def left(found: Fix) -> dict[str, str]:
-    return {each.change.rewrite: each.reason for each in found.left}
+    return fixing_in(tmp_path, ask_tensorflow)
 
 
 def test_a_random_crop_is_never_cached_unasked_and_the_proof_tells_what_a_cache_would_do(fix: FixScript) -> None:
