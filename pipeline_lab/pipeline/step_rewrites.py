@@ -19,9 +19,9 @@ def find_into_step(chain: Chain) -> Iterator[RewritePlace]:
             (IntoStep(last.number),),
             f"Call the function of {said_at(last)} in the training step, on whole batches, instead of in the pipeline.",
             (
-                "What is batched, kept in buffers and copied to the device is what the function is given: as uint8, images take a quarter.",
-                "The step computes the function: a GPU in next to no time, but without one, on the cores that the step needs.",
-                "Rounding may differ in the last bit where the device computes it.",
+                "Less is batched, buffered and copied to the device: of images as uint8, a quarter.",
+                "The step computes the function, without a device on the cores that it needs itself.",
+                "Rounding may differ in the last bit.",
             ),
         )
 
