@@ -267,7 +267,7 @@ class ParsedSource:
         ]
         return self._bindings[name] > len(own)
 
-    def line_of(self, node: cst.CSTNode) -> str:
+    def place_of(self, node: cst.CSTNode) -> str:
         """Return where a node begins, for people: ``train.py:12``."""
         return f"{self.name}:{bisect.bisect_right(self._line_starts, self.span(node)[0])}"
 
@@ -321,14 +321,15 @@ class ParsedSource:
         return next(name for name in names if name not in used)
 
     def line_before(self, node: cst.CSTNode) -> tuple[int, bytes]:
-        """Return where a line can be put before the statement around a node, and the blanks that it begins with.
+        """Return where a line can be put before a statement, or the one around a node, and the blanks that it begins with.
 
         Raises:
             RefusedError: The statement does not begin a line.
         """
-        statement = self.statement_of(node)
-        start = -1 if statement is None else self.span(statement)[0]
-        indent, is_first = self.start_of_line(start) if statement is not None else (b"", False)
+        statement = node if isinstance(node, cst.BaseStatement) else self.statement_of(node)
+        parts = () if statement is None else (statement, *getattr(statement, "decorators", ()))
+        start = min((self.span(each)[0] for each in parts), default=-1)
+        indent, is_first = self.start_of_line(start) if parts else (b"", False)
         if not is_first or self.is_continued(start):
             words = " ".join(self.code(node).split())[:40]
             raise RefusedError(

@@ -91,7 +91,7 @@ def _check_scope(recipe: Recipe, source: ParsedSource, names: set[str]) -> None:
     """Refuse where a variable may be reached in other ways than by its name in its own function."""
     for node in source.parents:
         if isinstance(node, (cst.Global, cst.Nonlocal)) and any(each.name.value in names for each in node.names):
-            raise RefusedError(f"{source.line_of(node)} makes a variable of the dataset one of other functions, too.")
+            raise RefusedError(f"{source.place_of(node)} makes a variable of the dataset one of other functions, too.")
     for name in sorted(names):
         if recipe.may_use(source.path, name):
             raise RefusedError(f"Another file may read {name}, which holds what the map makes.")
@@ -164,7 +164,7 @@ class MovedFunction:
     """
 
     def __init__(self, source: ParsedSource, mapped: cst.Call, read: cst.Name) -> None:
-        self._source, self._mapped, self._home = source, mapped, _function_around(source, read)
+        self._source, self._mapped, self._home = source, mapped, _scope_around(source, read)
         given = source.find_argument(mapped, "map_func", ("map_func",))
         if given is None or not isinstance(given.value, (cst.Name, cst.Lambda)):
             raise RefusedError("The map is not given a function by its name, or a lambda.")
@@ -183,7 +183,7 @@ class MovedFunction:
         found = [
             each
             for each in self._source.functions(name.value)
-            if _function_around(self._source, each) in (None, self._home)
+            if _scope_around(self._source, each) in (None, self._home)
         ]
         if len(found) != 1 or found[0].decorators or found[0].asynchronous or self._source.times_bound(name.value) != 1:
             raise RefusedError(
@@ -214,7 +214,7 @@ def _as_function(tree: "ast.FunctionDef | ast.Lambda | None") -> "ast.FunctionDe
     return tree if isinstance(tree, ast.FunctionDef) else None
 
 
-def _function_around(source: ParsedSource, node: cst.CSTNode) -> cst.CSTNode | None:
+def _scope_around(source: ParsedSource, node: cst.CSTNode) -> cst.CSTNode | None:
     return next((each for each in source.around(node) if isinstance(each, (*_FUNCTIONS, cst.ClassDef))), None)
 
 
@@ -223,7 +223,7 @@ class _Path:
 
     def __init__(self, source: ParsedSource, mapped: cst.Call, read: cst.Name) -> None:
         self._source, self._mapped, self._read = source, mapped, read
-        self._home, self._made = _function_around(source, read), source.span(mapped)[1]
+        self._home, self._made = _scope_around(source, read), source.span(mapped)[1]
         self._seen: set[str] = set()
 
     def follow(self) -> set[str]:
@@ -233,7 +233,7 @@ class _Path:
             RefusedError: Something else may read it, or what is trained on may be another one.
         """
         source, home = self._source, self._home
-        if _function_around(source, self._mapped) is not home:
+        if _scope_around(source, self._mapped) is not home:
             raise RefusedError("The dataset is not made where it is trained on, but by another function.")
         around = [each for each in source.around(self._read) if isinstance(each, (*_FUNCTIONS, cst.ClassDef))]
         if any(getattr(each, "decorators", ()) or getattr(each, "asynchronous", None) for each in around):
@@ -266,7 +266,7 @@ class _Path:
             if len(targets) == 1 and isinstance(targets[0], cst.Name):
                 if targets[0].value != before and not self._always_comes_before(whole):
                     raise RefusedError(
-                        f"{source.line_of(first)} runs in some cases only, and the training in others, too."
+                        f"{source.place_of(first)} runs in some cases only, and the training in others, too."
                     )
                 return targets[0].value
         raise self._taken_elsewhere(first)
@@ -286,14 +286,14 @@ class _Path:
             is_mine = owner_of(source, node) is owner_of(source, self._read)
             if not is_mine or node is self._read or is_length(source, node):
                 continue
-            if _function_around(source, node) is not self._home:
+            if _scope_around(source, node) is not self._home:
                 raise self._taken_elsewhere(node)
             statement = source.statement_of(node)
             if source.span(node)[0] < self._made and (statement is None or not is_in(source, self._mapped, statement)):
                 continue
             if isinstance(source.parents[node], (cst.AssignTarget, cst.AnnAssign)):
                 if not self._goes_on(statement):
-                    raise RefusedError(f"{source.line_of(node)} makes something else of {name}, after the map.")
+                    raise RefusedError(f"{source.place_of(node)} makes something else of {name}, after the map.")
             elif source.span(node)[0] > self._made:
                 takers.add(self._assigned(node, name))
         others = takers - {name}
@@ -313,7 +313,7 @@ class _Path:
     def _taken_elsewhere(self, node: cst.CSTNode) -> RefusedError:
         start = self._source.line_start(self._source.span(node)[0])
         text = self._source.raw[start : self._source.rest_of_line(start)[0]].decode().strip()
-        return RefusedError(f"What the map makes is also taken at {self._source.line_of(node)} ({text[:60]}).")
+        return RefusedError(f"What the map makes is also taken at {self._source.place_of(node)} ({text[:60]}).")
 
 
 def _check_model(recipe: Recipe, source: ParsedSource, fit: cst.BaseExpression) -> None:
@@ -321,7 +321,7 @@ def _check_model(recipe: Recipe, source: ParsedSource, fit: cst.BaseExpression) 
     assert isinstance(fit, cst.Call)
     assert isinstance(fit.func, cst.Attribute)
     model, said = fit.func.value, source.code(fit.func)
-    home = _function_around(source, fit)
+    home = _scope_around(source, fit)
     if not isinstance(model, cst.Name) or owner_of(source, model) is not home:
         raise RefusedError(f"Assign the model that trains by {said} to a variable before, where it trains.")
     if is_in_loop(source, fit):
@@ -335,7 +335,9 @@ def _check_model(recipe: Recipe, source: ParsedSource, fit: cst.BaseExpression) 
     other = next((each for each in source.attributes() if each.attr.value in _TRAINS and each is not fit.func), None)
     if other is not None:
         words = " ".join(source.code(other).split())
-        raise RefusedError(f"{source.line_of(other)} also names {words}, which may train on what is converted already.")
+        raise RefusedError(
+            f"{source.place_of(other)} also names {words}, which may train on what is converted already."
+        )
     texts = {path: recipe.text(path) or "" for path in recipe.files if path != source.path}
     if any(f".{name}" in text for text in texts.values() for name in _TRAINS):
         raise RefusedError("Another file of the script trains a model, too, which may be the same.")
@@ -346,7 +348,7 @@ def _check_model(recipe: Recipe, source: ParsedSource, fit: cst.BaseExpression) 
             isinstance(parent, cst.Call) and parent.func is node
         )
         if not is_used and not isinstance(parent, (cst.AssignTarget, cst.AnnAssign)):
-            raise RefusedError(f"{source.line_of(node)} hands the model on, so that something else may train it.")
+            raise RefusedError(f"{source.place_of(node)} hands the model on, so that something else may train it.")
 
 
 def _before_fit(source: ParsedSource, fit: cst.BaseExpression, function: MovedFunction) -> list[Splice]:
@@ -372,7 +374,7 @@ def _in_loop(source: ParsedSource, read: cst.BaseExpression, function: MovedFunc
     is_apart = len(names) == function.parameters and len(set(names)) == len(names)
     if not names or (len(names) > 1 and not is_apart) or loop.asynchronous is not None:
         raise RefusedError("The loop takes its elements apart in another way than the function of the map does.")
-    start, indent = _line_of(source, loop.body.body[0])
+    start, indent = source.line_before(loop.body.body[0])
     name, lines = function.named()
     given = f"*{names[0]}" if len(names) == 1 < function.parameters else ", ".join(names)
     converts = f"{', '.join(names)} = {name}({given})"
@@ -393,14 +395,3 @@ def _names_in(target: cst.CSTNode, *, is_counted: bool) -> list[str]:
         return [target.value]
     names = [each.value.value for each in parts if isinstance(each, cst.Element) and isinstance(each.value, cst.Name)]
     return names if len(names) == len(parts) > 1 else []
-
-
-def _line_of(source: ParsedSource, statement: cst.CSTNode) -> tuple[int, bytes]:
-    """Return where the line of a statement, or of its decorators, begins, and its blanks."""
-    start = min(source.span(each)[0] for each in (statement, *getattr(statement, "decorators", ())))
-    indent, is_first = source.start_of_line(start)
-    if not is_first or source.is_continued(start):
-        raise RefusedError(
-            f"{source.line_of(statement)} does not begin with a statement, so that none can come before it."
-        )
-    return start - len(indent), indent

@@ -238,12 +238,13 @@ def _with_smaller_copies(
 ) -> ScriptPrediction | Unavailable:
     """Take off a predicted step what copies of smaller elements save; what else holds the device up meanwhile may hide it."""
     for call in (edit.call for edit in edits if isinstance(edit, IntoStep)):
+        if isinstance(found, Unavailable):
+            return found
         left = left_of_copies(run, call)
-        if isinstance(found, Unavailable) or run.copied_ns is None or left is None:
-            found = found if isinstance(found, Unavailable) else Unavailable(SIZES_UNKNOWN)
-        else:
-            saved_ns = (1.0 - left) * run.copied_ns
-            found = _shortened(run, found, 0.0, saved_ns, saved_ns)
+        if left is None or run.copied_ns is None:
+            return Unavailable(SIZES_UNKNOWN)
+        saved_ns = (1.0 - left) * run.copied_ns
+        found = _shortened(run, found, 0.0, saved_ns, saved_ns)
     return found
 
 

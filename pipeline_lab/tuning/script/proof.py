@@ -196,7 +196,9 @@ class Prover:
             before, after = self._trained[draws], self._train(texts, draws, line)
         except RunFailedError as error:
             return Proof(ProofOutcome.FAILED, f"The training fails: {error}")
-        if after.count < before.count or not after.count:
+        if not before.count:
+            return Proof(ProofOutcome.FAILED, "The script as it is ends before a step of its training was seen.")
+        if after.count < before.count:
             return Proof(ProofOutcome.FAILED, f"The changed script trains {after.count} of {before.count} steps.")
         if differs := before.find_difference(after):
             return Proof(ProofOutcome.DIFFERENT, differs)
