@@ -46,8 +46,7 @@ def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "", show_how: Callab
         st.header(escape(first), anchor=False)
         if more := more.removesuffix(EMULATED_NOTE).strip():  # a badge says that
             st.markdown(escape(more))
-        for damage in warn_of_damage(diagnosis.source):
-            st.warning(escape(damage), icon=":material/warning:")
+        _show_damage(diagnosis)
         told = _show_picture(diagnosis)
         if verdict.suggestions:
             _show_first(verdict, told, changes_in, show_how)
@@ -61,6 +60,14 @@ def _badges(diagnosis: Diagnosis) -> str:
     emulated = " :gray-badge[emulated accelerator]" if diagnosis.source.is_emulated else ""
     kind = f":{verdict.verdict_class.badge}-badge[{escape(verdict.label)}]"
     return f"{kind} :gray-badge[{escape(verdict.certainty)}]{emulated}"
+
+
+def _show_damage(diagnosis: Diagnosis) -> None:
+    """Warn of damage that the sentence above does not explain itself."""
+    salvage = diagnosis.source.salvaged
+    for damage in warn_of_damage(diagnosis.source):
+        if salvage is None or salvage.reason not in damage or salvage.reason not in diagnosis.verdict.sentence:
+            st.warning(escape(damage), icon=":material/warning:")
 
 
 def _show_picture(diagnosis: Diagnosis) -> str:

@@ -6,6 +6,7 @@ from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.ui.run import what_if_tab
 from pipeline_lab.ui.run.verdict_view import basis
 from pipeline_lab.ui.shared import analyses
@@ -140,3 +141,12 @@ def test_damage_stands_under_the_sentence(open_diagnosis):
     source = replace(found.source, damaged_tables=("steps.arrows of this run is damaged: row 3 is `odd`.",))
     (warning,) = open_diagnosis(replace(found, source=source)).warning
     assert warning.value == escape(f"{source.damaged_tables[0]} Numbers that rest on it are not given.")
+
+
+def test_damage_that_the_sentence_explains_is_not_told_twice(open_diagnosis):
+    found = results.diagnosis()
+    salvage = Salvage(300, 7, "The file is cut off.")
+    damaged = replace(found, source=replace(found.source, salvaged=salvage))
+    assert "The file is cut off" in open_diagnosis(damaged).warning[0].value.replace("\\", "")
+    verdict = replace(found.verdict, sentence=f"What could be read holds no step. {salvage.reason}")
+    assert not open_diagnosis(replace(damaged, verdict=verdict)).warning
