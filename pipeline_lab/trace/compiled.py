@@ -23,6 +23,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from pipeline_lab.trace.instructions import Instruction
 from pipeline_lab.trace.machine_code import can_place_code, place_code
 
 P = ParamSpec("P")
@@ -30,6 +31,7 @@ R = TypeVar("R")
 
 SOURCES = (
     "trace/compiled.py",
+    "trace/instructions.py",
     "trace/wire.py",
     "trace/line_columns.py",
     "trace/xplane/plane_wire.py",
@@ -119,7 +121,7 @@ class CompiledFunction(Generic[P, R]):
 
         own = self.function
         known = {
-            name: value.dispatcher if isinstance(value, CompiledFunction) else value
+            name: value.dispatcher if isinstance(value, CompiledFunction | Instruction) else value
             for name, value in own.__globals__.items()
             if name in own.__code__.co_names
         }
@@ -230,13 +232,15 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
         made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
         made.library._ensure_finalized()  # takes in what it calls
     text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
-    module = binding.parse_assembly(
-        text.replace("@NRT_MemInfo_call_dtor", "@abort")
-    )  # no array is made or freed in there
+    module = binding.parse_assembly(_COUNTING.sub("", text).replace("define linkonce_odr ", "define internal "))
     codegen = made.library.codegen
     optimize, how = codegen._module_pass_manager()
     optimize.run(module, how)
     return cast(bytes, codegen._tm.emit_object(module))
+
+
+_COUNTING = re.compile(r"^ *(?:tail )?call void @NRT_(?:incref|decref)\(.*\n", re.MULTILINE)
+"""How LLVM is told to count who uses an array; nobody makes or frees one here, and the count would take most of the time."""
 
 
 @contextlib.contextmanager

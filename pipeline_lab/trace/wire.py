@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.instructions import count_zeros, load_word
 
 ByteArray = NDArray[np.uint8]
 Int64Array = NDArray[np.int64]
@@ -33,6 +34,30 @@ def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
             return int(np.int64(value)), position + 1
         shift += np.uint64(7)
     return 0, DAMAGED
+
+
+WORD = 8
+_ENDS, _OTHERS = np.uint64(0x8080_8080_8080_8080), np.uint64(0x7F7F_7F7F_7F7F_7F7F)
+"""The bit of each byte that says whether its number goes on, and the others, which are the number."""
+_ODD_1, _EVEN_1 = np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(0x007F_007F_007F_007F)
+_ODD_2, _EVEN_2 = np.uint64(0x3FFF_0000_3FFF_0000), np.uint64(0x0000_3FFF_0000_3FFF)
+_ODD_4, _EVEN_4 = np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(0x0000_0000_0FFF_FFFF)
+_ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
+
+
+@compiled
+def read_short_varint(data: ByteArray, at: int) -> tuple[int, int]:
+    """Read a number as `read_varint` does where :data:`WORD` bytes are there, without a branch for each; `DAMAGED` if it is longer.
+
+    The bits of the number are pushed together by twos: 7 of each byte to 14, 28 and 56.
+    """
+    word = load_word(data, at)
+    ends = ~word & _ENDS
+    bits = word & (ends ^ (ends - _ONE)) & _OTHERS
+    bits = (bits & _EVEN_1) | ((bits & _ODD_1) >> _ONE)
+    bits = (bits & _EVEN_2) | ((bits & _ODD_2) >> _TWO)
+    bits = (bits & _EVEN_4) | ((bits & _ODD_4) >> _FOUR)
+    return int(np.int64(bits)), at + (count_zeros(ends) >> 3) + 1 if ends else DAMAGED
 
 
 @compiled

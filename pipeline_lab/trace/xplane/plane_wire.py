@@ -1,22 +1,30 @@
 """Compiled loops over lines, names, events and stats of an XPlane (``xplane.proto``); see `wire` for what they assume."""
 
 from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.instructions import fetch_early
 from pipeline_lab.trace.wire import (
     CHUNK,
     DAMAGED,
     FIXED64,
     VARINT,
+    WORD,
     ByteArray,
     Int8Array,
     Int32Array,
     Int64Array,
     is_short_chunk,
     read_field,
+    read_short_varint,
     read_varint,
     skip_varint,
 )
 
-# First bytes of an XLine's events and of an XEvent's fields.
+AHEAD = 1024
+"""Bytes that a loop over events has brought near before it comes to them."""
+ROWS_AHEAD, LINES_AHEAD, CACHE_LINE = 8, 8, 64
+"""How many rows ahead it does so where it jumps, and how many lines, of so many bytes, from a remembered position on."""
+
+# First bytes of an XLine's events, and of an XEvent's fields.
 EVENT_TAG = 0x22
 METADATA_TAG, OFFSET_TAG, DURATION_TAG, STATS_TAG = 0x08, 0x10, 0x18, 0x22
 
@@ -31,7 +39,8 @@ NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_B
 def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
     """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,), all 0 before; return where it ends or breaks."""
     at, events = begin, 0
-    while at < stop:
+    while 0 <= at < stop:
+        fetch_early(data, at + AHEAD)
         if is_short_chunk(data, at, stop, EVENT_TAG):
             events += 1
             at += 2 + data[at + 1]
@@ -123,39 +132,49 @@ def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
 
 
 @compiled
-def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
-    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks.
+def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int]:
+    """Read an event as nearly all are written: metadata id, offset, duration (both ps), stats; `WORD` bytes have to follow it.
 
-    The tags that occur are compared as bytes: this loop runs for every field of every event.
+    Returns:
+        These three, and where it ends: elsewhere than at ``stop`` if it is another one, for `read_event`.
     """
+    metadata_id, offset_ps, duration_ps, at = 0, 0, 0, begin
+    if data[at] != METADATA_TAG:
+        return 0, 0, 0, DAMAGED
+    metadata_id, at = read_short_varint(data, at + 1)
+    if not 0 < at < stop or data[at] != OFFSET_TAG:
+        return 0, 0, 0, DAMAGED
+    offset_ps, at = read_short_varint(data, at + 1)
+    if 0 < at < stop and data[at] == DURATION_TAG:
+        duration_ps, at = read_short_varint(data, at + 1)
+    while 0 < at < stop and data[at] == STATS_TAG:
+        if data[at + 1] < 0x80:
+            at += 2 + data[at + 1]
+        else:
+            length, at = read_short_varint(data, at + 1)
+            at += length
+    return metadata_id, offset_ps, duration_ps, at
+
+
+@compiled
+def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
+    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks."""
     metadata_id, offset_ps, duration_ps, placed = 0, 0, 0, True
     at = begin
     while at < stop:
-        tag = data[at]
-        if is_short_chunk(data, at, stop, STATS_TAG):
-            at += 2 + data[at + 1]
-        elif tag == STATS_TAG:
-            length, after = read_varint(data, at + 1, stop)
-            if after < 0 or not 0 <= length <= stop - after:
-                break
-            at = after + length
-        elif tag in (METADATA_TAG, OFFSET_TAG, DURATION_TAG):
-            value, after = read_varint(data, at + 1, stop)
-            if after < 0:
-                break
-            if tag == METADATA_TAG:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            break
+        if wire == VARINT:
+            if number == 1:
                 metadata_id = value
-            elif tag == OFFSET_TAG:
+            elif number == 2:
                 offset_ps, placed = value, True
-            else:
+            elif number == 3:
                 duration_ps = value
-            at = after
-        else:
-            number, wire, _, after = read_field(data, at, stop)
-            if after < 0:
-                break
-            placed = placed and not (number == 5 and wire == VARINT)
-            at = after
+            elif number == 5:
+                placed = False
+        at = after
     return metadata_id, offset_ps, duration_ps, placed, at
 
 
@@ -179,8 +198,7 @@ def fill_events(
     """Read a line's events into columns: start and duration (ns since the origin), name index.
 
     Events that only count occurrences have no place in time and are left out. A name that ``lookup`` does not know gets
-    the index -1. Every ``stride``-th event's position goes to ``offsets``. (No helper takes the columns: passing arrays
-    on counts references and triples the time.)
+    the index -1. Every ``stride``-th event's position goes to ``offsets``.
 
     Returns:
         Events written, and where the columns were full, or the line ends or breaks.
@@ -189,7 +207,8 @@ def fill_events(
     start, duration, name_index = columns
     at, stop = bounds
     row = 0
-    while at < stop and row < len(start):
+    while 0 <= at < stop and row < len(start):
+        fetch_early(data, at + AHEAD)
         if is_short_chunk(data, at, stop, EVENT_TAG):
             number, wire, length, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
         else:
@@ -197,9 +216,13 @@ def fill_events(
             if after < 0:
                 return row, at
         if number == 4 and wire == CHUNK:
-            metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
+            metadata_id, offset_ps, duration_ps, placed, end = 0, 0, 0, True, DAMAGED
+            if after + WORD <= len(data):
+                metadata_id, offset_ps, duration_ps, end = read_usual_event(data, after - length, after)
             if end != after:
-                return row, end
+                metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
+                if end != after:
+                    return row, end
             if placed:
                 start_ns, duration[row] = to_ns(offset_ps, duration_ps)
                 start[row] = timestamp_ns + start_ns
@@ -313,6 +336,13 @@ def read_stat(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, in
 
 
 @compiled
+def fetch_event_early(data: ByteArray, near: int) -> None:
+    """Have an event brought near that is looked for from a remembered position on."""
+    for line in range(LINES_AHEAD):
+        fetch_early(data, near + line * CACHE_LINE)
+
+
+@compiled
 def find_event_stats(
     data: ByteArray,
     stop: int,
@@ -332,6 +362,7 @@ def find_event_stats(
     """
     row, at = -1, 0
     for k in range(first, end):
+        fetch_event_early(data, offsets[rows[min(k + ROWS_AHEAD, end - 1)] // stride])
         if not (row <= rows[k] < row + stride and row >= 0):
             row = rows[k] - rows[k] % stride
             at = offsets[row // stride]

@@ -1,0 +1,59 @@
+"""Compiled loops read words and numbers as Python does."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.instructions import count_zeros, fetch_early, load_word
+from pipeline_lab.trace.wire import ByteArray, read_short_varint, read_varint
+
+WORDS = st.integers(0, 2**64 - 1)
+
+
+@compiled
+def count_of_word(data: ByteArray, at: int) -> int:
+    return count_zeros(load_word(data, at))
+
+
+@compiled
+def low_half(data: ByteArray, at: int) -> int:
+    return int(load_word(data, at) & np.uint64(0xFFFF_FFFF))
+
+
+@compiled
+def fetch_far(data: ByteArray, at: int) -> int:
+    fetch_early(data, at)
+    return at
+
+
+@given(word=WORDS, before=st.binary(max_size=9))
+@example(word=0, before=b"")
+@example(word=1 << 63, before=b"x")
+def test_a_word_is_the_same_in_python_and_compiled(word: int, before: bytes) -> None:
+    data, at = np.frombuffer(before + word.to_bytes(8, "little"), np.uint8), len(before)
+    zeros = 64 if word == 0 else f"{word:b}"[::-1].index("1")
+    assert load_word(data, at) == word
+    assert count_zeros(np.uint64(word)) == count_of_word(data, at) == zeros
+    assert low_half(data, at) == word & 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize("at", [0, 4, -(10**15), 10**15])
+def test_bytes_may_be_fetched_early_from_anywhere(at: int) -> None:
+    data = np.zeros(8, np.uint8)
+    assert fetch_far(data, at) == at
+    assert fetch_early(data, at) is None
+
+
+@given(data=st.binary(min_size=8, max_size=8).map(lambda each: each + bytes(8)))
+@example(data=bytes.fromhex("ffffffffffffff7f") + bytes(8))
+@example(data=bytes.fromhex("ffffffffffffffff01") + bytes(7))
+@example(data=bytes(16))
+def test_a_number_of_at_most_eight_bytes_is_read_alike(data: bytes) -> None:
+    array = np.frombuffer(data, np.uint8)
+    value, after = read_varint(array, 0, len(data))
+    if after <= 8:
+        assert read_short_varint(array, 0) == (value, after)
+    else:
+        assert read_short_varint(array, 0)[1] == -1

@@ -1,0 +1,38 @@
+"""Events are read alike whichever way their bytes go: as nearly all are written, or field by field."""
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipeline_lab.trace.wire import WORD
+from pipeline_lab.trace.xplane.plane_wire import read_event, read_usual_event
+from tests.support.xspace import chunk, number
+
+NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
+SCALARS = st.builds(number, st.sampled_from([1, 2, 3, 5, 6]), NUMBERS)
+STATS = st.builds(
+    lambda content: chunk(4, content), st.one_of(st.binary(max_size=12), st.binary(min_size=120, max_size=140))
+)
+USUAL = st.tuples(
+    *(st.builds(number, st.just(field), NUMBERS) for field in (1, 2, 3)), st.lists(STATS, max_size=3).map(b"".join)
+).map(b"".join)
+EVENTS = st.one_of(USUAL, st.lists(st.one_of(SCALARS, STATS), max_size=6).map(b"".join), st.binary(max_size=30))
+
+
+@given(event=EVENTS, after=st.binary(min_size=WORD, max_size=WORD))
+@example(event=b"", after=number(1, 3) + number(2, 5) + bytes(4))
+@example(event=number(1, 3), after=number(2, 5) + bytes(6))
+@example(event=number(1, 3) + number(2, 5), after=number(3, 5) + bytes(6))
+@example(event=number(1, 3) + number(2, 5) + number(5, 1), after=bytes(8))
+@example(event=number(1, 3) + number(2, 5) + b"\x22\x05ab", after=b"cde" + bytes(5))
+def test_what_is_read_at_once_is_what_its_fields_say(event: bytes, after: bytes) -> None:
+    data = np.frombuffer(event + after, np.uint8)
+    *values, end = read_usual_event(data, 0, len(event))
+    if end == len(event):
+        assert (*values, True, end) == read_event(data, 0, len(event))
+
+
+def test_what_profilers_write_is_read_at_once() -> None:
+    event = number(1, 300) + number(2, 7 * 10**12) + number(3, 2**56 - 1) + chunk(4, b"stat") + chunk(4, bytes(130))
+    data = np.frombuffer(event + bytes(WORD), np.uint8)
+    assert read_usual_event(data, 0, len(event)) == (300, 7 * 10**12, 2**56 - 1, len(event))
