@@ -36,7 +36,8 @@ def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
     return 0, DAMAGED
 
 
-WORD = 8
+VARINT_ROOM = 10
+"""Bytes that a number may take."""
 _ENDS, _OTHERS = np.uint64(0x8080_8080_8080_8080), np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 """The bit of each byte that says whether its number goes on, and the others, which are the number."""
 _ODD_1, _EVEN_1 = np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(0x007F_007F_007F_007F)
@@ -46,8 +47,8 @@ _ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
 
 
 @compiled
-def read_short_varint(data: ByteArray, at: int) -> tuple[int, int]:
-    """Read a number as `read_varint` does where :data:`WORD` bytes are there, without a branch for each; `DAMAGED` if it is longer.
+def read_varint_at_once(data: ByteArray, at: int) -> tuple[int, int]:
+    """Read a number as `read_varint` does, without a branch for each byte; `VARINT_ROOM` bytes must be there.
 
     The bits of the number are pushed together by twos: 7 of each byte to 14, 28 and 56.
     """
@@ -57,7 +58,25 @@ def read_short_varint(data: ByteArray, at: int) -> tuple[int, int]:
     bits = (bits & _EVEN_1) | ((bits & _ODD_1) >> _ONE)
     bits = (bits & _EVEN_2) | ((bits & _ODD_2) >> _TWO)
     bits = (bits & _EVEN_4) | ((bits & _ODD_4) >> _FOUR)
-    return int(np.int64(bits)), at + (count_zeros(ends) >> 3) + 1 if ends else DAMAGED
+    if ends:
+        return int(np.int64(bits)), at + (count_zeros(ends) >> 3) + 1
+    bits |= np.uint64(data[at + 8] & np.uint8(0x7F)) << np.uint64(56)
+    if data[at + 8] < 0x80:
+        return int(np.int64(bits)), at + 9
+    if data[at + 9] < 0x80:
+        return int(np.int64(bits | np.uint64(data[at + 9]) << np.uint64(63))), at + 10
+    return 0, DAMAGED
+
+
+@compiled
+def skip_varint_at_once(data: ByteArray, at: int) -> int:
+    """Return the position after the number at ``at``, of which `VARINT_ROOM` bytes must be there."""
+    ends = ~load_word(data, at) & _ENDS
+    if ends:
+        return at + (count_zeros(ends) >> 3) + 1
+    if data[at + 8] < 0x80:
+        return at + 9
+    return at + 10 if data[at + 9] < 0x80 else DAMAGED
 
 
 @compiled

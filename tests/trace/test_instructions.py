@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.instructions import count_zeros, fetch_early, load_word
-from pipeline_lab.trace.wire import ByteArray, read_short_varint, read_varint
+from pipeline_lab.trace.wire import ByteArray, read_varint, read_varint_at_once, skip_varint, skip_varint_at_once
 
 WORDS = st.integers(0, 2**64 - 1)
 
@@ -46,14 +46,14 @@ def test_bytes_may_be_fetched_early_from_anywhere(at: int) -> None:
     assert fetch_early(data, at) is None
 
 
-@given(data=st.binary(min_size=8, max_size=8).map(lambda each: each + bytes(8)))
-@example(data=bytes.fromhex("ffffffffffffff7f") + bytes(8))
-@example(data=bytes.fromhex("ffffffffffffffff01") + bytes(7))
-@example(data=bytes(16))
-def test_a_number_of_at_most_eight_bytes_is_read_alike(data: bytes) -> None:
-    array = np.frombuffer(data, np.uint8)
-    value, after = read_varint(array, 0, len(data))
-    if after <= 8:
-        assert read_short_varint(array, 0) == (value, after)
-    else:
-        assert read_short_varint(array, 0)[1] == -1
+@given(data=st.one_of(st.binary(min_size=10, max_size=10), st.lists(st.integers(0x80, 0xFF), max_size=10).map(bytes)))
+@example(data=bytes.fromhex("ffffffffffffff7f"))
+@example(data=bytes.fromhex("ffffffffffffffff01"))
+@example(data=bytes.fromhex("ffffffffffffffffff01"))
+@example(data=bytes.fromhex("ffffffffffffffffff83"))
+@example(data=b"")
+def test_a_number_is_the_same_read_at_once_or_byte_by_byte(data: bytes) -> None:
+    array = np.frombuffer(data + bytes(10), np.uint8)
+    value, after = read_varint(array, 0, len(array))
+    assert read_varint_at_once(array, 0) == (value, after)
+    assert skip_varint_at_once(array, 0) == skip_varint(array, 0, len(array)) == after

@@ -7,16 +7,17 @@ from pipeline_lab.trace.wire import (
     DAMAGED,
     FIXED64,
     VARINT,
-    WORD,
+    VARINT_ROOM,
     ByteArray,
     Int8Array,
     Int32Array,
     Int64Array,
     is_short_chunk,
     read_field,
-    read_short_varint,
     read_varint,
+    read_varint_at_once,
     skip_varint,
+    skip_varint_at_once,
 )
 
 AHEAD = 1024
@@ -133,7 +134,7 @@ def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
 
 @compiled
 def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int]:
-    """Read an event as nearly all are written: metadata id, offset, duration (both ps), stats; `WORD` bytes have to follow it.
+    """Read an event as nearly all are written: metadata id, offset, duration (both ps), stats; `VARINT_ROOM` bytes have to follow it.
 
     Returns:
         These three, and where it ends: elsewhere than at ``stop`` if it is another one, for `read_event`.
@@ -141,17 +142,17 @@ def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, 
     metadata_id, offset_ps, duration_ps, at = 0, 0, 0, begin
     if data[at] != METADATA_TAG:
         return 0, 0, 0, DAMAGED
-    metadata_id, at = read_short_varint(data, at + 1)
+    metadata_id, at = read_varint_at_once(data, at + 1)
     if not 0 < at < stop or data[at] != OFFSET_TAG:
         return 0, 0, 0, DAMAGED
-    offset_ps, at = read_short_varint(data, at + 1)
+    offset_ps, at = read_varint_at_once(data, at + 1)
     if 0 < at < stop and data[at] == DURATION_TAG:
-        duration_ps, at = read_short_varint(data, at + 1)
+        duration_ps, at = read_varint_at_once(data, at + 1)
     while 0 < at < stop and data[at] == STATS_TAG:
         if data[at + 1] < 0x80:
             at += 2 + data[at + 1]
         else:
-            length, at = read_short_varint(data, at + 1)
+            length, at = read_varint_at_once(data, at + 1)
             at += length
     return metadata_id, offset_ps, duration_ps, at
 
@@ -217,7 +218,7 @@ def fill_events(
                 return row, at
         if number == 4 and wire == CHUNK:
             metadata_id, offset_ps, duration_ps, placed, end = 0, 0, 0, True, DAMAGED
-            if after + WORD <= len(data):
+            if after + VARINT_ROOM <= len(data):
                 metadata_id, offset_ps, duration_ps, end = read_usual_event(data, after - length, after)
             if end != after:
                 metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
@@ -336,6 +337,40 @@ def read_stat(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, in
 
 
 @compiled
+def find_usual_stat(data: ByteArray, begin: int, stop: int, wanted: Int64Array) -> tuple[int, int, int, int]:
+    """Find a stat as `find_stat` does in an event that is written as nearly all are; `VARINT_ROOM` bytes have to follow it.
+
+    Returns:
+        Its kind and value, and where the search ended: elsewhere than at ``stop`` in another event, for `find_stat`.
+    """
+    at = begin
+    while 0 <= at < stop and data[at] in (METADATA_TAG, OFFSET_TAG, DURATION_TAG):
+        at = skip_varint_at_once(data, at + 1)
+    while 0 <= at < stop and data[at] == STATS_TAG and data[at + 1] < 0x80:
+        after = at + 2 + data[at + 1]
+        if data[at + 2] != STAT_ID_TAG or after > stop:
+            break
+        metadata_id, value = read_varint_at_once(data, at + 3)
+        if is_one_of(metadata_id, wanted):
+            if value + 1 < after and data[value] in (UINT64 << 3, INT64 << 3, REFERENCE << 3):
+                bits, end = read_varint_at_once(data, value + 1)
+                return int(data[value]) >> 3, bits, 0, stop if end == after else DAMAGED
+            break
+        at = after
+    return ABSENT, 0, 0, at
+
+
+@compiled
+def find_event_stat(data: ByteArray, begin: int, stop: int, wanted: Int64Array) -> tuple[int, int, int]:
+    """Find a stat in an event; return its kind and value, see `find_stat`."""
+    if stop + VARINT_ROOM <= len(data):
+        kind, bits, bits_end, end = find_usual_stat(data, begin, stop, wanted)
+        if end == stop:
+            return kind, bits, bits_end
+    return find_stat(data, begin, stop, 4, wanted)
+
+
+@compiled
 def fetch_event_early(data: ByteArray, near: int) -> None:
     """Have an event brought near that is looked for from a remembered position on."""
     for line in range(LINES_AHEAD):
@@ -376,7 +411,7 @@ def find_event_stats(
             if number == 4 and wire == CHUNK:
                 if row == rows[k]:
                     for s in range(len(bounds) - 1):
-                        found = find_stat(data, after - value, after, 4, wanted[bounds[s] : bounds[s + 1]])
+                        found = find_event_stat(data, after - value, after, wanted[bounds[s] : bounds[s + 1]])
                         kinds[s, k], values[s, k, 0], values[s, k, 1] = found
                     break
                 row += 1

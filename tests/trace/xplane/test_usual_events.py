@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline_lab.trace.wire import WORD
+from pipeline_lab.trace.wire import VARINT_ROOM
 from pipeline_lab.trace.xplane.plane_wire import read_event, read_usual_event
 from tests.support.xspace import chunk, number
 
@@ -19,7 +19,7 @@ USUAL = st.tuples(
 EVENTS = st.one_of(USUAL, st.lists(st.one_of(SCALARS, STATS), max_size=6).map(b"".join), st.binary(max_size=30))
 
 
-@given(event=EVENTS, after=st.binary(min_size=WORD, max_size=WORD))
+@given(event=EVENTS, after=st.binary(min_size=VARINT_ROOM, max_size=VARINT_ROOM))
 @example(event=b"", after=number(1, 3) + number(2, 5) + bytes(4))
 @example(event=number(1, 3), after=number(2, 5) + bytes(6))
 @example(event=number(1, 3) + number(2, 5), after=number(3, 5) + bytes(6))
@@ -34,5 +34,5 @@ def test_what_is_read_at_once_is_what_its_fields_say(event: bytes, after: bytes)
 
 def test_what_profilers_write_is_read_at_once() -> None:
     event = number(1, 300) + number(2, 7 * 10**12) + number(3, 2**56 - 1) + chunk(4, b"stat") + chunk(4, bytes(130))
-    data = np.frombuffer(event + bytes(WORD), np.uint8)
+    data = np.frombuffer(event + bytes(VARINT_ROOM), np.uint8)
     assert read_usual_event(data, 0, len(event)) == (300, 7 * 10**12, 2**56 - 1, len(event))
