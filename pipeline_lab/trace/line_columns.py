@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.wire import Int32Array, Int64Array
+from pipeline_lab.trace.wire import Int8Array, Int32Array, Int64Array
+
+Indices = Int32Array | Int8Array
 
 
 @compiled
-def count_names(name_index: Int32Array, counts: Int64Array, first: Int64Array) -> None:
+def count_names(name_index: Indices, counts: Int64Array, first: Int64Array) -> None:
     """Write how often each name occurs, and the number of its first event; ``counts`` is 0 before."""
     for event in range(len(name_index)):
         name = name_index[event]
@@ -21,13 +23,15 @@ def count_names(name_index: Int32Array, counts: Int64Array, first: Int64Array) -
 
 
 @compiled
-def find_named(name_index: Int32Array, wanted: NDArray[np.bool_], out: Int64Array) -> None:
-    """Write the numbers of the events of the wanted names into ``out``, shape (their number,)."""
+def find_named(name_index: Indices, wanted: NDArray[np.bool_], out: Int64Array) -> None:
+    """Write the numbers of the events of the wanted names into ``out``, which has room for one more, shape (their number + 1,).
+
+    Every event is written, and the next one over it unless it is wanted: a branch would be guessed wrong all the time.
+    """
     rows = 0
     for event in range(len(name_index)):
-        if wanted[name_index[event]]:
-            out[rows] = event
-            rows += 1
+        out[rows] = event
+        rows += wanted[name_index[event]]
 
 
 @compiled

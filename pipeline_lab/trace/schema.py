@@ -65,6 +65,20 @@ class NamesUsed(NamedTuple):
     first: IntArray
 
 
+def find_named(name_index: line_columns.Indices, names: BoolArray, count: int) -> IntArray:
+    """Return the numbers of the events of some names, ascending.
+
+    Args:
+        name_index: The name of each event, shape (n,).
+        names: A mask over the names.
+        count: How many events have one of them.
+    """
+    rows = np.empty(count + 1, np.int64)
+    if count:
+        line_columns.find_named(name_index, names, rows)
+    return rows[:count]
+
+
 class MadeOnce(Generic[Made]):
     """A property that is made on first use, of several lines at once; ``cached_property`` waits for its lock until Python 3.12."""
 
@@ -138,10 +152,7 @@ class Line:
 
     def rows_named(self, names: BoolArray) -> IntArray:
         """Return the numbers of the events that have one of some names, ascending, shape (n,); see `count_named`."""
-        rows = np.empty(self.count_named(names), np.int64)
-        if len(rows):
-            line_columns.find_named(self.name_index, names, rows)
-        return rows
+        return find_named(self.name_index, names, self.count_named(names))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,29 +14,30 @@ def union_of_named(line: Line, names: BoolArray) -> IntArray:
         line: The thread.
         names: A mask over its plane's names.
     """
-    if not line.count_named(names):
+    most = line.count_named(names)
+    if not most:
         return EMPTY
-    length = join_named(line.start_ns, line.duration_ns, line.name_index, names, EMPTY)
+    joined = np.empty((most, 2), np.int64)
+    length = join_named(line.start_ns, line.duration_ns, line.name_index, names, joined)
     if length < 0:
         rows = line.rows_named(names)
         return union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows])
-    joined = np.empty((length, 2), np.int64)
-    join_named(line.start_ns, line.duration_ns, line.name_index, names, joined)
+    joined.resize((length, 2), refcheck=False)  # in place, where a slice would keep all of it
     return joined
 
 
 @compiled
 def join_named(start: IntArray, duration: IntArray, name: IndexArray, wanted: BoolArray, out: IntArray) -> int:
-    """Write the union of the events of some names that last, as far as ``out`` has room.
+    """Write the union of the events of some names that last.
 
     Args:
         start, duration: ns, shape (n,).
         name: Index of each one's name, shape (n,).
         wanted: Which names, shape (n_names,).
-        out: The result, shape (m, 2).
+        out: Room for the result, of as many rows as there are such events, shape (m, 2).
 
     Returns:
-        The length of all of it; -1 if these events are not ordered by start.
+        The length of the result; -1 if these events are not ordered by start.
     """
     rows, last_start, reach = 0, 0, 0
     for event in range(len(name)):
@@ -46,10 +47,8 @@ def join_named(start: IntArray, duration: IntArray, name: IndexArray, wanted: Bo
             return -1
         last_start, end = start[event], start[event] + duration[event]
         if rows == 0 or last_start > reach:
+            out[rows, 0] = last_start
             rows, reach = rows + 1, end
-            if rows <= len(out):
-                out[rows - 1, 0] = last_start
         reach = max(reach, end)
-        if rows <= len(out):
-            out[rows - 1, 1] = reach
+        out[rows - 1, 1] = reach
     return rows

@@ -122,6 +122,10 @@ def subtract(left: IntArray, right: IntArray) -> IntArray:
     """Return the moments that ``left`` covers and ``right`` does not."""
     if not len(left) or not len(right):
         return left
+    if len(left) + len(right) >= WORTH_COMPILED:
+        rest = np.empty((len(left) + len(right), 2), np.int64)
+        rest.resize((leave_out(left, right, rest), 2), refcheck=False)
+        return rest
     return intersect(left, complement(right, int(left[0, 0]), int(left[-1, 1])))
 
 
@@ -216,6 +220,28 @@ def meet(left: IntArray, right: IntArray, out: IntArray) -> int:
             i += 1
         else:
             k += 1
+    return rows
+
+
+@compiled
+def leave_out(left: IntArray, right: IntArray, out: IntArray) -> int:
+    """Write what a set covers and another one does not into ``out``, shape (n_left + n_right, 2); return its length."""
+    rows, k = 0, 0
+    for i in range(len(left)):
+        start, end = left[i, 0], left[i, 1]
+        while k < len(right) and right[k, 1] <= start:
+            k += 1
+        while k < len(right) and right[k, 0] < end:
+            if start < right[k, 0]:
+                out[rows, 0], out[rows, 1] = start, right[k, 0]
+                rows += 1
+            start = right[k, 1]
+            if start >= end:
+                break
+            k += 1
+        if start < end:
+            out[rows, 0], out[rows, 1] = start, end
+            rows += 1
     return rows
 
 

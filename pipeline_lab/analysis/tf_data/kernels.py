@@ -58,6 +58,59 @@ def add_up(
                 own_ns[stage[at]] += own
 
 
+@compiled
+def add_by_stage(rows: Int64Array, values: Int64Array, stage: Int32Array, total: Int64Array) -> None:
+    """Add the value of each of these rows to the total of its stage, if it has one."""
+    for k in range(len(rows)):
+        if stage[rows[k]] >= 0:
+            total[stage[rows[k]]] += values[k]
+
+
+@compiled
+def add_runs(
+    runs: Int64Array, rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array], total: Int64Array
+) -> None:
+    """Add the length of each run of a function to the total of its stage, but for runs that lie in another one.
+
+    Args:
+        runs: Their rows.
+        rows: Start and end of each row, the row around it, its role, its stage.
+        total: Of every stage, changed in place.
+    """
+    start, end, around, role, stage = rows
+    for run in runs:
+        is_inner = around[run] >= 0 and role[around[run]] in (PROCESS, DONE)
+        if stage[run] >= 0 and not is_inner:
+            total[stage[run]] += end[run] - start[run]
+
+
+@compiled
+def sort_by_stage(rows: Int64Array, stage: Int32Array, ends: Int64Array, out: Int64Array) -> None:
+    """Write the rows stage by stage, those of one in their order, and where each stage's end.
+
+    Args:
+        rows: All of a stage, shape (n,).
+        stage: Of every row.
+        ends: The result, 0 before, shape (n_stages + 1,); the last one is spare.
+        out: The rows, shape (n,).
+    """
+    for row in rows:
+        ends[stage[row] + 1] += 1
+    for number in range(1, len(ends)):
+        ends[number] += ends[number - 1]
+    for row in rows:
+        out[ends[stage[row]]] = row
+        ends[stage[row]] += 1
+
+
+@compiled
+def find_spans(rows: Int64Array, start: Int64Array, name: Int32Array, first: Int64Array, last: Int64Array) -> None:
+    """Lower ``first`` and raise ``last`` of each name to the starts of its rows; both have shape (n_names,)."""
+    for row in rows:
+        first[name[row]] = min(first[name[row]], start[row])
+        last[name[row]] = max(last[name[row]], start[row])
+
+
 BoolArray = NDArray[np.bool_]
 
 NOBODY = -1

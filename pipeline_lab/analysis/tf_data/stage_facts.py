@@ -8,7 +8,6 @@ from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray
@@ -23,7 +22,7 @@ from pipeline_lab.analysis.tf_data.iterator_settings import (
     element_bytes,
     origin_of,
 )
-from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any
+from pipeline_lab.analysis.tf_data.kinds import EventRole
 from pipeline_lab.analysis.tf_data.tf_data import StageOperation, StageOrigin, Tally, TracedStage
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
@@ -81,13 +80,14 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
         waiting_ns,
     )
 
-    def by_stage(rows: IntArray, values: IntArray) -> IntArray:
-        stage = functions.stage[rows]
-        known = stage >= 0
-        return np.bincount(stage[known], values[known], minlength=stages).astype(np.int64)
-
-    blocked_ns = by_stage(links.row, np.minimum(links.ready_ns - threads.start_ns[links.row], waiting_ns))
-    outer_runs = functions.runs[~_lies_in_run(threads, functions.runs)]
+    blocked_ns, on_thread_ns = np.zeros(stages, np.int64), np.zeros(stages, np.int64)
+    waiting_ns = np.minimum(links.ready_ns - threads.start_ns[links.row], waiting_ns)
+    kernels.add_by_stage(links.row, waiting_ns, functions.stage, blocked_ns)
+    kernels.add_runs(
+        functions.runs,
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage),
+        on_thread_ns,
+    )
     finished = np.flatnonzero(functions.end_ns >= 0)
     latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
     stage = functions.call_stage[finished]
@@ -98,16 +98,10 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
         self_ns=own_ns - blocked_ns,
         blocked_ns=blocked_ns,
         function_calls=np.bincount(functions.call_stage, minlength=stages),
-        on_thread_ns=by_stage(outer_runs, threads.end_ns[outer_runs] - threads.start_ns[outer_runs]),
+        on_thread_ns=on_thread_ns,
         latency=tuple(map(Tally, count.tolist(), total.tolist(), squares.tolist())),
         operations=tuple(_rank(of_stage, types.names) for of_stage in operations),
     )
-
-
-def _lies_in_run(threads: Threads, rows: IntArray) -> NDArray[np.bool_]:
-    """Say which rows lie directly in the run of a function."""
-    around = threads.parent[rows]
-    return (around >= 0) & is_any(threads.role[around], EventRole.PROCESS, EventRole.DONE)
 
 
 def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[StageOperation, ...]:
@@ -152,16 +146,17 @@ def add_work(stages: Iterable[TracedStage], work: WorkByStage) -> tuple[TracedSt
 def calls_by_stage(threads: Threads) -> list[IntArray]:
     """Return the rows of each stage's calls."""
     rows = threads.rows(EventRole.ITERATOR)
-    place = threads.place[rows]
-    order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(len(threads.places.places) + 1))
-    return [rows[order[first:after]] for first, after in pairwise(bounds.tolist())]
+    ends, by_stage = np.zeros(len(threads.places.places) + 1, np.int64), np.empty(len(rows), np.int64)
+    kernels.sort_by_stage(rows, threads.place, ends, by_stage)
+    return [by_stage[first:after] for first, after in pairwise([0, *ends[:-1].tolist()])]
 
 
 def _describe(
     number: int, place: IteratorPlace, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int
 ) -> TracedStage:
     dataset = dataset_name(calls)
+    names, ended = _count_names(threads, rows)
+    ids = calls.ints("id")
     buffered = calls.ints("buffered_elements")
     return TracedStage(
         number=number,
@@ -170,10 +165,10 @@ def _describe(
         node=dataset,
         path=place.path,
         origin=origin_of(place.name, dataset),
-        iterators=_count_iterators(threads, calls, rows),
+        iterators=max(len(np.unique(ids[ids != NOT_TOLD])), names),  # not every call's id is read
         observed_ns=observed_ns,
         calls=len(rows),
-        elements=len(rows) - _count_ends(threads, rows),
+        elements=len(rows) - ended,
         self_ns=0,
         parallelism=calls.last("parallelism"),
         cycle_length=calls.last("cycle_length"),
@@ -191,24 +186,16 @@ def tally(values: IntArray) -> Tally:
     return Tally(len(numbers), float(numbers.sum()), float((numbers * numbers).sum()))
 
 
-def _count_ends(threads: Threads, rows: IntArray) -> int:
-    """Count the calls that found the end of a file or an epoch.
+def _count_names(threads: Threads, rows: IntArray) -> tuple[int, int]:
+    """Count the names of a stage's iterators, and those of its calls that found the end of a file or an epoch.
 
     An iterator is at its end when another one of its stage begins after its last call; that one was answered with nothing.
     """
-    if not len(rows):
-        return 0
-    order = np.lexsort((threads.start_ns[rows], threads.name[rows]))
-    name, start = threads.name[rows][order], threads.start_ns[rows][order]
-    first = np.flatnonzero(np.diff(name, prepend=-1))
-    last = np.append(first[1:], len(name)) - 1
-    return int((start[last] < start[first].max()).sum())
-
-
-def _count_iterators(threads: Threads, calls: Calls, rows: IntArray) -> int:
-    """Count the iterators of a stage: by their ids, and by their names where not every call's id is read."""
-    ids = calls.ints("id")
-    return max(len(np.unique(ids[ids != NOT_TOLD])), len(np.unique(threads.name[rows])))
+    names = int(threads.name[rows].max(initial=-1)) + 1
+    first, last = np.full(names, np.iinfo(np.int64).max), np.full(names, np.iinfo(np.int64).min)
+    kernels.find_spans(rows, threads.start_ns, threads.name, first, last)
+    occurs = last >= first
+    return int(occurs.sum()), int((last[occurs] < first[occurs].max(initial=np.iinfo(np.int64).min)).sum())
 
 
 def _first_told(*values: int | None) -> int | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +13,9 @@ from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_iterator_places, is_shared
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, role_of
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace import line_columns
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import Line, Plane, index_type
+from pipeline_lab.trace.schema import Line, MadeOnce, Plane, find_named, index_type
 
 _IN_ANY_POOL = (EventRole.NESTED_FUNCTION, EventRole.PROCESS, EventRole.DONE, EventRole.OPERATION)
 
@@ -63,12 +63,21 @@ class Threads:
         return slice(int(self.bounds[line]), int(self.bounds[line + 1]))
 
     def rows(self, *roles: EventRole) -> IntArray:
-        return np.flatnonzero(is_any(self.role, *roles))
+        wanted = is_any(np.arange(len(EventRole), dtype=np.int8), *roles)
+        return find_named(self.role, wanted, int(self._counts[wanted].sum()))
 
-    @cached_property
+    @MadeOnce
+    def _counts(self) -> IntArray:
+        """How many rows have each role."""
+        counts, first = np.zeros(len(EventRole), np.int64), np.zeros(len(EventRole), np.int64)
+        line_columns.count_names(self.role, counts, first)
+        return counts
+
+    @MadeOnce
     def outermost(self) -> IntArray:
         """The rows of iterators' events that lie in no other event."""
-        return np.flatnonzero((self.role == EventRole.ITERATOR) & (self.parent < 0))
+        rows = self.rows(EventRole.ITERATOR)
+        return rows[self.parent[rows] < 0]
 
     def thread_of(self, rows: IntArray) -> IntArray:
         """Return the number of the thread on which each row lies."""

@@ -157,10 +157,12 @@ def _beyond(threads: Threads) -> IndexArray:
     """Return the thread that each stage's function waits for: one that deals out elements of a multi-device iterator."""
     beyond = np.full(len(threads.places.places), NONE, np.int32)
     for number, line in enumerate(threads.lines):
+        if not is_shared(line.name):
+            continue
         rows = threads.rows_of(number)
         is_outermost = (threads.role[rows] == EventRole.ITERATOR) & (threads.parent[rows] < 0)
         roots = np.unique(threads.place[rows][is_outermost])
-        if not is_shared(line.name) or not len(roots):
+        if not len(roots):
             continue
         above = int(threads.places.above[roots.min()])
         if above >= 0 and threads.places.places[int(roots.min())].name in ("Root", "Model"):
