@@ -1,5 +1,6 @@
 """Which call of a stage made which element: calls of the user's function, handovers between threads, and buffers."""
 
+import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,27 +42,45 @@ def find_functions(threads: Threads) -> Functions:
     """Match the calls of functions with their runs: both carry the call's id."""
     stage = _stages_of_rows(threads)
     rows = threads.rows(EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
-    ids, known = threads.ints(rows, "id")
-    rows, ids = rows[known], ids[known]
-    role = threads.role[rows]
-    is_call = is_any(role, EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION)
-    calls = np.flatnonzero(is_call & (stage[rows] != NO_STAGE))
-    calls = calls[np.argsort(ids[calls], kind="stable")]
-    row = rows[calls]
-    in_background = role[calls] == EventRole.BACKGROUND_FUNCTION
+    row, runs, call = _match(threads, rows, stage)
+    in_background = threads.role[row] == EventRole.BACKGROUND_FUNCTION
     maker = np.where(in_background, _elements_of(threads, row), -1)
-    runs, call = _calls_of(np.flatnonzero(~is_call), ids, ids[calls])
     # A call in the background ends with the event that hands over its result, another one when it returns.
     end = np.where(in_background, UNFINISHED, threads.end_ns[row])
-    hands_over = (role[runs] == EventRole.DONE) & in_background[call]
-    end[call[hands_over]] = threads.end_ns[rows[runs[hands_over]]]
-    runs = rows[runs]
-    order = np.lexsort((threads.start_ns[runs], call))
-    runs, call = runs[order], call[order]
-    stage[runs] = stage[row][call]
+    kernels.end_calls((runs, call), row, (threads.end_ns, threads.role, stage), end)
     kernels.inherit(threads.parent, stage)
-    first_run = np.append(0, np.bincount(call, minlength=len(row)).cumsum())
+    first_run, runs = _by_call(threads, runs, call, len(row))
     return Functions(stage, row, maker, stage[row], threads.start_ns[row], end, first_run, runs)
+
+
+def _match(threads: Threads, rows: IntArray, stage: IndexArray) -> tuple[IntArray, IntArray, IndexArray]:
+    """Return the rows of the calls of functions that a stage makes, those of their runs, and the number of each run's call."""
+    is_call = is_any(threads.role[rows], EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION)
+    most = int(np.count_nonzero(is_call))
+    calls, runs, call = (
+        np.empty(most, np.int64),
+        np.empty(len(rows) - most, np.int64),
+        np.empty(len(rows) - most, np.int32),
+    )
+    size = 1 << (2 * most).bit_length()
+    table = (np.empty(size, np.int64), np.full(size, -1, np.int32), secrets.randbits(62) | 1)
+    ids = threads.ints(rows, "id")
+    found, matched = kernels.match_calls(rows, ids, (threads.role, stage), table, calls, (runs, call))
+    return calls[:found], runs[:matched], call[:matched]
+
+
+_MOVES = 8
+"""So many a run may take to bring the runs of a call in order; more than one or two are rare."""
+
+
+def _by_call(threads: Threads, runs: IntArray, call: IndexArray, calls: int) -> tuple[IntArray, IntArray]:
+    """Return where each call's runs begin, shape (n_calls + 1,), and all runs by call and start."""
+    ends, ordered = np.zeros(calls + 1, np.int64), np.empty(len(runs), np.int64)
+    kernels.sort_by_number(runs, call, ends, ordered)
+    first_run = np.append(0, ends[:-1])
+    if not kernels.order_runs(ends[:-1], threads.start_ns, ordered, _MOVES * len(runs)):
+        ordered = runs[np.lexsort((threads.start_ns[runs], call))]
+    return first_run, ordered
 
 
 def _stages_of_rows(threads: Threads) -> IndexArray:
@@ -92,15 +111,6 @@ def _elements_of(threads: Threads, calls: IntArray) -> IntArray:
     before = outer[np.maximum(np.searchsorted(outer, calls) - 1, 0)]
     is_there = (before < calls) & (threads.thread_of(before) == threads.thread_of(calls))
     return np.where(around >= 0, around, np.where(is_there, before, -1))
-
-
-def _calls_of(runs: IntArray, ids: IntArray, of_calls: IntArray) -> tuple[IntArray, IntArray]:
-    """Return those runs, indices of ``ids``, that carry one of the sorted ids of calls, and the number of each one's call."""
-    if not len(of_calls):
-        return runs[:0], runs[:0]
-    call = np.minimum(np.searchsorted(of_calls, ids[runs]), len(of_calls) - 1)
-    is_found = of_calls[call] == ids[runs]
-    return runs[is_found], call[is_found]
 
 
 SHORT_NS = 2_000

@@ -13,6 +13,7 @@ from pipeline_lab.trace.compiled import compiled
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
 Int8Array = NDArray[np.int8]
+BoolArray = NDArray[np.bool_]
 
 # Numbers of `kinds.Role`.
 WAIT, ITERATOR, PRODUCE, CONSUME, FUNCTION, NESTED_FUNCTION = 1, 2, 3, 4, 5, 6
@@ -85,22 +86,22 @@ def add_runs(
 
 
 @compiled
-def sort_by_stage(rows: Int64Array, stage: Int32Array, ends: Int64Array, out: Int64Array) -> None:
-    """Write the rows stage by stage, those of one in their order, and where each stage's end.
+def sort_by_number(rows: Int64Array, number: Int32Array, ends: Int64Array, out: Int64Array) -> None:
+    """Write the rows number by number, those of one in their order, and where each number's end.
 
     Args:
-        rows: All of a stage, shape (n,).
-        stage: Of every row.
-        ends: The result, 0 before, shape (n_stages + 1,); the last one is spare.
+        rows: Shape (n,).
+        number: Of each of them, shape (n,).
+        ends: The result, 0 before, shape (n_numbers + 1,); the last one is spare.
         out: The rows, shape (n,).
     """
-    for row in rows:
-        ends[stage[row] + 1] += 1
-    for number in range(1, len(ends)):
-        ends[number] += ends[number - 1]
-    for row in rows:
-        out[ends[stage[row]]] = row
-        ends[stage[row]] += 1
+    for k in number:
+        ends[k + 1] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]
+    for k in range(len(rows)):
+        out[ends[number[k]]] = rows[k]
+        ends[number[k]] += 1
 
 
 @compiled
@@ -110,8 +111,6 @@ def find_spans(rows: Int64Array, start: Int64Array, name: Int32Array, first: Int
         first[name[row]] = min(first[name[row]], start[row])
         last[name[row]] = max(last[name[row]], start[row])
 
-
-BoolArray = NDArray[np.bool_]
 
 NOBODY = -1
 
@@ -215,6 +214,113 @@ def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int
         parent[row] = around
         if around >= 0:
             end[row] = min(end[row], end[around])
+
+
+@compiled
+def find_slot(keys: Int64Array, numbers: Int32Array, key: int, factor: int) -> int:
+    """Return where a key is in a hash table, or the free slot that it would take; its size is a power of two.
+
+    Free slots have a negative number. The factor is odd and drawn anew for each table, so that no file can be made for it.
+    """
+    last = len(keys) - 1
+    mixed = np.uint64(key) * np.uint64(factor)
+    slot = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last)))
+    while numbers[slot] >= 0 and keys[slot] != key:
+        slot = (slot + 1) & last
+    return slot
+
+
+@compiled
+def match_calls(
+    rows: Int64Array,
+    ids: tuple[Int64Array, BoolArray],
+    columns: tuple[Int8Array, Int32Array],
+    table: tuple[Int64Array, Int32Array, int],
+    calls: Int64Array,
+    runs: tuple[Int64Array, Int32Array],
+) -> tuple[int, int]:
+    """Match the runs of functions with their calls by the id that both carry.
+
+    Args:
+        rows: The rows of calls and runs, shape (n,).
+        ids: Their ids, and which of them have one.
+        columns: Of every row its role, and its stage: calls without one are left out.
+        table: Keys, numbers and factor of an empty hash table that has room, see `find_slot`.
+        calls: The result: the row of each call, shape (n_calls,).
+        runs: The row of each run with a call, and the number of that; of several with one id it is the first.
+
+    Returns:
+        How many calls there are, and how many runs.
+    """
+    each_id, has_id = ids
+    role, stage = columns
+    keys, numbers, factor = table
+    run_row, run_call = runs
+    found, matched = 0, 0
+    for k in range(len(rows)):
+        row = rows[k]
+        if has_id[k] and (role[row] == FUNCTION or role[row] == BACKGROUND_FUNCTION) and stage[row] >= 0:
+            slot = find_slot(keys, numbers, each_id[k], factor)
+            if numbers[slot] < 0:
+                keys[slot], numbers[slot] = each_id[k], found
+            calls[found] = row
+            found += 1
+    for k in range(len(rows)):
+        row = rows[k]
+        if has_id[k] and (role[row] == PROCESS or role[row] == DONE):
+            number = numbers[find_slot(keys, numbers, each_id[k], factor)]
+            if number >= 0:
+                run_row[matched], run_call[matched] = row, number
+                matched += 1
+    return found, matched
+
+
+@compiled
+def end_calls(
+    runs: tuple[Int64Array, Int32Array],
+    calls: Int64Array,
+    rows: tuple[Int64Array, Int8Array, Int32Array],
+    end: Int64Array,
+) -> None:
+    """Write when calls in the background end, which is when their result is handed over, and the stage of every run.
+
+    Args:
+        runs: Their rows, and the numbers of their calls.
+        calls: The rows of the calls.
+        rows: The end of each row, its role, and its stage, which changes.
+        end: Of each call, shape (n_calls,), changed in place.
+    """
+    run_row, run_call = runs
+    row_end, role, stage = rows
+    for k in range(len(run_row)):
+        row, call = run_row[k], calls[run_call[k]]
+        stage[row] = stage[call]
+        if role[row] == DONE and role[call] == BACKGROUND_FUNCTION:
+            end[run_call[k]] = row_end[row]
+
+
+@compiled
+def order_runs(ends: Int64Array, start: Int64Array, runs: Int64Array, most: int) -> bool:
+    """Order the runs of each call by start, where they nearly are; give up after ``most`` moves, and say so.
+
+    Args:
+        ends: Where each call's runs end in ``runs``.
+        start: Of every row.
+        runs: Rows, changed in place.
+    """
+    first, moves = 0, 0
+    for after in ends:
+        for k in range(first + 1, after):
+            row, place = runs[k], k
+            while place > first and start[runs[place - 1]] > start[row]:
+                runs[place] = runs[place - 1]
+                place -= 1
+            runs[place] = row
+            moves += k - place
+            if moves > most:
+                return False
+        first = after
+    return True
 
 
 @compiled

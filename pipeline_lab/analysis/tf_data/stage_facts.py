@@ -147,7 +147,7 @@ def calls_by_stage(threads: Threads) -> list[IntArray]:
     """Return the rows of each stage's calls."""
     rows = threads.rows(EventRole.ITERATOR)
     ends, by_stage = np.zeros(len(threads.places.places) + 1, np.int64), np.empty(len(rows), np.int64)
-    kernels.sort_by_stage(rows, threads.place, ends, by_stage)
+    kernels.sort_by_number(rows, threads.place[rows], ends, by_stage)
     return [by_stage[first:after] for first, after in pairwise([0, *ends[:-1].tolist()])]
 
 
