@@ -69,18 +69,12 @@ def _match(threads: Threads, rows: IntArray, stage: IndexArray) -> tuple[IntArra
     return calls[:found], runs[:matched], call[:matched]
 
 
-_MOVES = 8
-"""So many a run may take to bring the runs of a call in order; more than one or two are rare."""
-
-
 def _by_call(threads: Threads, runs: IntArray, call: IndexArray, calls: int) -> tuple[IntArray, IntArray]:
     """Return where each call's runs begin, shape (n_calls + 1,), and all runs by call and start."""
+    order = np.argsort(threads.start_ns[runs], kind="stable")  # merges what is in order on each thread
     ends, ordered = np.zeros(calls + 1, np.int64), np.empty(len(runs), np.int64)
-    kernels.sort_by_number(runs, call, ends, ordered)
-    first_run = np.append(0, ends[:-1])
-    if not kernels.order_runs(ends[:-1], threads.start_ns, ordered, _MOVES * len(runs)):
-        ordered = runs[np.lexsort((threads.start_ns[runs], call))]
-    return first_run, ordered
+    kernels.sort_by_number(runs[order], call[order], ends, ordered)
+    return np.append(0, ends[:-1]), ordered
 
 
 def _stages_of_rows(threads: Threads) -> IndexArray:

@@ -300,30 +300,6 @@ def end_calls(
 
 
 @compiled
-def order_runs(ends: Int64Array, start: Int64Array, runs: Int64Array, most: int) -> bool:
-    """Order the runs of each call by start, where they nearly are; give up after ``most`` moves, and say so.
-
-    Args:
-        ends: Where each call's runs end in ``runs``.
-        start: Of every row.
-        runs: Rows, changed in place.
-    """
-    first, moves = 0, 0
-    for after in ends:
-        for k in range(first + 1, after):
-            row, place = runs[k], k
-            while place > first and start[runs[place - 1]] > start[row]:
-                runs[place] = runs[place - 1]
-                place -= 1
-            runs[place] = row
-            moves += k - place
-            if moves > most:
-                return False
-        first = after
-    return True
-
-
-@compiled
 def inherit(parent: Int32Array, stage: Int32Array) -> None:
     """Give every event without a stage that of the event around it."""
     for row in range(len(stage)):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -261,8 +262,11 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
         types = find_types(threads, host.names)
         steps = find_steps()
         spans = None if steps is None else tables.intervals(steps.table)
-        path = follow_waits(threads, functions, links, types, activity.busy, spans)
-        return path, measure_work(threads, functions, links, types)
+        return beside(
+            partial(follow_waits, threads, functions, links, types, activity.busy, spans),
+            partial(measure_work, threads, functions, links, types),
+            activity.trace.event_count,
+        )
 
     def describe() -> TfData:
         rows = calls_by_stage(threads)

@@ -93,7 +93,7 @@ def outlier_steps(results: Results) -> Finding | None:
     if percent < OUTLIERS_PERCENT:
         return None
     causes = Counter(found.table.column("cause").to_pylist()).most_common()
-    worst = found.table.to_pylist()[int(np.argmax(tables.ints(found.table, "length_ns")))]
+    [worst] = found.table.slice(int(np.argmax(tables.ints(found.table, "length_ns"))), 1).to_pylist()
     return Finding(
         "outlier-steps",
         f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
