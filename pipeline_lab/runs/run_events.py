@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from types import UnionType
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -263,14 +265,36 @@ def format_event(event: Event) -> str:
 
 
 def parse_event(line: str | bytes) -> Event | None:
-    """Read one line; None if it is torn, or of an unknown kind."""
+    """Read one line; None if it is torn, of an unknown kind, or holds a value that its field cannot have."""
     try:
         document: dict[str, Any] = json.loads(line)
-        kind = KINDS[document.pop("kind")]
-        names = {field.name for field in fields(kind)}
-        return kind(**{name: value for name, value in document.items() if name in names})
-    except (ValueError, KeyError, TypeError, AttributeError):
+        name = document.pop("kind")
+        kind, taken = KINDS[name], _kinds_of_values(name)
+        known = {field: value for field, value in document.items() if field in taken}
+        return kind(**known) if all(_can_be(value, taken[field]) for field, value in known.items()) else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+@cache
+def _kinds_of_values(name: str) -> dict[str, tuple[type, ...]]:
+    """Return the types that a value of each field of a kind of event can have."""
+    kind = KINDS[name]
+    hints = get_type_hints(kind)
+    choices = {name: get_args(hint) if isinstance(hint, UnionType) else (hint,) for name, hint in hints.items()}
+    return {each.name: tuple(get_origin(one) or one for one in choices[each.name]) for each in fields(kind)}
+
+
+_FAR = 2**62
+"""Differences of numbers beyond this would not fit into 64 bits."""
+
+
+def _can_be(value: object, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return bool in kinds
+    if not isinstance(value, int | float):
+        return isinstance(value, kinds)
+    return (float in kinds or (int in kinds and isinstance(value, int))) and -_FAR < value < _FAR
 
 
 class EventReader:
@@ -327,7 +351,7 @@ def find_damaged_events(path: Path) -> str:
     except FileNotFoundError:
         return ""
     *lines, rest = text.split(b"\n")
-    torn = sum(not _is_json(line) for line in lines) + bool(rest)
+    torn = sum(not _is_sound(line) for line in lines) + bool(rest)
     named = (parse_event(line) for line in lines if LAST_PHASE.encode() in line)
     has_ended = any(isinstance(event, PhaseEvent) and event.phase == LAST_PHASE for event in named)
     if has_ended and not torn:
@@ -336,12 +360,15 @@ def find_damaged_events(path: Path) -> str:
     return f"{path.name} of this run is damaged: {lost}; restore the file, or run the job again."
 
 
-def _is_json(line: bytes) -> bool:
+def _is_sound(line: bytes) -> bool:
+    """Say whether a line is an event, or may be one of a kind that a newer worker writes."""
+    if parse_event(line) is not None:
+        return True
     try:
-        json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(document, dict) and document.get("kind") not in KINDS
 
 
 STOPPED = 128 + signal.SIGTERM

@@ -17,6 +17,7 @@ from pipeline_lab.runs.run_events import (
     PhaseEvent,
     ProgressEvent,
     WindowEvent,
+    find_damaged_events,
     format_event,
     last_steps,
     parse_event,
@@ -47,6 +48,30 @@ def test_an_event_is_one_line_and_comes_back_equal(event: Event) -> None:
 )
 def test_a_torn_or_unknown_line_is_skipped(line: str | bytes) -> None:
     assert parse_event(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "note", "sentence": 3, "time_ns": 1}',
+        '{"kind": "note", "sentence": "s", "time_ns": 1.5}',
+        '{"kind": "note", "sentence": "s", "time_ns": true}',
+        '{"kind": "note", "sentence": "s", "time_ns": 4611686018427387904}',
+        '{"kind": "note", "sentence": "s", "time_ns": null}',
+        '{"kind": "progress", "steps": 1, "total_steps": null, "elapsed_s": "1", "total_s": null}',
+        '{"kind": "progress", "steps": 1, "total_steps": null, "elapsed_s": 1e19, "total_s": null}',
+        '{"kind": "progress", "steps": 1, "total_steps": null, "elapsed_s": NaN, "total_s": null}',
+        '{"kind": "data_progress", "files": 1, "total_files": ' + "[" * 2000 + "]" * 2000 + "}",
+        "[" * 100_000,
+    ],
+)
+def test_a_value_that_its_field_cannot_have_is_damage(line: str, tmp_path: Path) -> None:
+    assert parse_event(line) is None
+    events = tmp_path / "events.jsonl"
+    events.write_text(f"{line}\n{format_event(PhaseEvent('finishing'))}", encoding="utf-8")
+    assert "1 of its lines cannot be read" in find_damaged_events(events)
+    events.write_text(f'{{"kind": "of tomorrow"}}\n{format_event(PhaseEvent("finishing"))}', encoding="utf-8")
+    assert not find_damaged_events(events)
 
 
 def test_what_a_newer_worker_adds_is_ignored() -> None:
