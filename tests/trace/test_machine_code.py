@@ -93,6 +93,26 @@ def test_gaps_and_names_that_are_not_understood_are_left_to_llvm(code: bytes, mo
     assert place_code(code, _ENTRY) is None
 
 
+@compiled
+def sum_of(values: Int64Array) -> int:
+    total = 0
+    for row in range(len(values)):
+        total += values[row] if values[row] > 0 else -values[row] // 3
+    return total
+
+
+@compiled
+def sum_twice(values: Int64Array, out: Int64Array) -> int:
+    out[0] = sum_of(values[1:])
+    return sum_of(values) + sum_of(out)
+
+
+def test_nobody_counts_who_uses_an_array() -> None:
+    code = _compile(CompiledFunction(sum_twice.__wrapped__), KINDS)
+    assert b"NRT" not in code
+    assert sum_twice(np.array([4, -9, 2]), np.zeros(2, np.int64)) == 9 + 5
+
+
 def test_where_the_system_grants_no_memory_for_code_llvm_is_asked(code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     class Library:
         def __getattr__(self, name: str) -> object:
