@@ -220,13 +220,14 @@ def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int
 def find_slot(keys: Int64Array, numbers: Int32Array, key: int, factor: int) -> int:
     """Return where a key is in a hash table, or the free slot that it would take; its size is a power of two.
 
-    Free slots have a negative number. The factor is odd and drawn anew for each table, so that no file can be made for it.
+    Free slots have a negative number. The upper bits of the product say where to look. The factor is odd and drawn anew for
+    each table, so that no file can be made whose keys all lie together.
     """
-    last = len(keys) - 1
-    mixed = np.uint64(key) * np.uint64(factor)
-    slot = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last)))
+    slot = int(
+        np.int64(((np.uint64(key) * np.uint64(factor)) >> np.uint64(32)) * np.uint64(len(keys)) >> np.uint64(32))
+    )
     while numbers[slot] >= 0 and keys[slot] != key:
-        slot = (slot + 1) & last
+        slot = (slot + 1) & (len(keys) - 1)
     return slot
 
 

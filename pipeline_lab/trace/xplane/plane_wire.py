@@ -140,7 +140,7 @@ def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, 
         These three, and where it ends: elsewhere than at ``stop`` if it is another one, for `read_event`.
     """
     metadata_id, offset_ps, duration_ps, at = 0, 0, 0, begin
-    if data[at] != METADATA_TAG:
+    if at >= stop or data[at] != METADATA_TAG:
         return 0, 0, 0, DAMAGED
     metadata_id, at = read_varint_at_once(data, at + 1)
     if not 0 < at < stop or data[at] != OFFSET_TAG:
@@ -153,6 +153,8 @@ def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, 
             at += 2 + data[at + 1]
         else:
             length, at = read_varint_at_once(data, at + 1)
+            if at < 0 or not 0 <= length <= stop - at:
+                return 0, 0, 0, DAMAGED
             at += length
     return metadata_id, offset_ps, duration_ps, at
 
@@ -348,9 +350,11 @@ def find_usual_stat(data: ByteArray, begin: int, stop: int, wanted: Int64Array) 
         at = skip_varint_at_once(data, at + 1)
     while 0 <= at < stop and data[at] == STATS_TAG and data[at + 1] < 0x80:
         after = at + 2 + data[at + 1]
-        if data[at + 2] != STAT_ID_TAG or after > stop:
+        if at + 2 >= after or after > stop or data[at + 2] != STAT_ID_TAG:
             break
         metadata_id, value = read_varint_at_once(data, at + 3)
+        if not 0 < value <= after:
+            break
         if is_one_of(metadata_id, wanted):
             if value + 1 < after and data[value] in (UINT64 << 3, INT64 << 3, REFERENCE << 3):
                 bits, end = read_varint_at_once(data, value + 1)

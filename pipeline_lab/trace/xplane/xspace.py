@@ -27,7 +27,7 @@ from pipeline_lab.trace.xplane import plane_wire
 from pipeline_lab.trace.xplane.layout import DamagedError, LineBytes, PlaneBytes, SpaceBytes, read_space
 from pipeline_lab.trace.xplane.stats import EventStats
 
-STRIDE = 4
+STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
 PIECE = 1 << 18
 """Events that are read before the file's pages are given back; a multiple of the stride."""
