@@ -1,13 +1,17 @@
 """The compiled loops that match, sort and sum rows, against the same in plain Python."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.element_links import _by_call
 from pipeline_lab.analysis.tf_data.kinds import EventRole
+from pipeline_lab.analysis.tf_data.stage_facts import _count_names
 
 IDS = st.one_of(st.integers(0, 6), st.integers(-(2**63), 2**63 - 1))
 ROLES = st.sampled_from(
@@ -92,3 +96,29 @@ def test_each_name_spans_from_its_first_start_to_its_last(rows: list[tuple[int, 
     for number in range(4):
         starts = [at for one, at in rows if one == number]
         assert (first[number], last[number]) == (min(starts, default=99), max(starts, default=-1))
+
+
+def test_only_a_call_in_the_background_ends_with_the_handover_of_its_result() -> None:
+    role = np.array([EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.DONE, EventRole.DONE], np.int8)
+    row_end, stage = np.array([10, 20, 30, 40], np.int64), np.array([2, 5, -1, -1], np.int32)
+    end = np.array([10, -1], np.int64)
+    runs = np.array([2, 3], np.int64), np.array([0, 1], np.int32)
+    kernels.end_calls(runs, np.array([0, 1], np.int64), (row_end, role, stage), end)
+    assert end.tolist() == [10, 40]
+    assert stage.tolist() == [2, 5, 2, 5]
+
+
+@given(runs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9))))
+def test_the_runs_of_a_call_lie_together_by_start(runs: list[tuple[int, int]]) -> None:
+    call, start = np.array([[0, 0], *runs], np.int64)[1:].T
+    rows = np.arange(len(runs), dtype=np.int64)
+    first_run, ordered = _by_call(cast(Any, SimpleNamespace(start_ns=start)), rows, call.astype(np.int32), 4)
+    assert ordered.tolist() == np.lexsort((start, call)).tolist()
+    assert first_run.tolist() == [numbers_below(call.tolist(), number) for number in range(5)]
+
+
+def test_iterators_but_the_last_one_of_a_stage_found_their_end() -> None:
+    threads = SimpleNamespace(name=np.array([0, 0, 7, 9], np.int32), start_ns=np.array([0, 5, 10, 3], np.int64))
+    assert _count_names(cast(Any, threads), np.arange(3)) == (2, 1)
+    assert _count_names(cast(Any, threads), np.arange(4)) == (3, 2)
+    assert _count_names(cast(Any, threads), np.arange(0)) == (0, 0)

@@ -48,6 +48,7 @@ STATS = (
     chunk(4, b"\x08\x80\x80"),
     chunk(4, b""),
     b"\x22\x7f\x08\x02\x20\x05",
+    b"\x22\x04\x08\x02\x20",
     number(1, 2),
     number(5, 1),
 )
