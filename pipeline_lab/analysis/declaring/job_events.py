@@ -27,6 +27,7 @@ class JobEvents:
         self._of_kind: dict[type[Event], list[Event]] = {}
         self._columns: dict[tuple[type[Event], str], np.ma.MaskedArray[Any, Any]] = {}
         self._texts: dict[tuple[type[Event], str], pa.ChunkedArray] = {}
+        self._spans: dict[tuple[type[Event], str, str], IntArray] = {}
         self._append(events)
 
     def _append(self, events: Iterable[Event]) -> None:
@@ -49,15 +50,14 @@ class JobEvents:
 
     def column(self, kind: type[Event], field: str) -> "np.ma.MaskedArray[Any, Any]":
         """Return one whole number of each event of a kind, shape (n,), masked where it is not known."""
-        known = self._columns.get((kind, field), np.ma.masked_array(np.empty(0, np.int64), np.empty(0, np.bool_)))
-        new = [getattr(event, field) for event in self.of(kind)[len(known) :]]
-        if new:
+        known = self._columns.get((kind, field))
+        new = [getattr(event, field) for event in self.of(kind)[0 if known is None else len(known) :]]
+        if new or known is None:
             values = np.array([0 if value is None else value for value in new], np.int64)
             hidden = np.array([value is None for value in new], np.bool_)
-            known = np.ma.masked_array(
-                np.concatenate((known.data, values)), np.concatenate((np.ma.getmaskarray(known), hidden))
-            )
-            self._columns[kind, field] = known
+            if known is not None:
+                values, hidden = np.append(known.data, values), np.append(np.ma.getmaskarray(known), hidden)
+            known = self._columns[kind, field] = np.ma.masked_array(values, hidden)
         return known
 
     def texts(self, kind: type[Event], field: str) -> pa.ChunkedArray:
@@ -73,4 +73,6 @@ class JobEvents:
 
     def spans(self, kind: type[Event], begin: str = "started_ns", end: str = "ended_ns") -> IntArray:
         """Return when something lasted that events of a kind tell of, as a set of intervals, ns since the epoch."""
-        return union(self.column(kind, begin).data, self.column(kind, end).data)
+        if (kind, begin, end) not in self._spans:
+            self._spans[kind, begin, end] = union(self.column(kind, begin).data, self.column(kind, end).data)
+        return self._spans[kind, begin, end]

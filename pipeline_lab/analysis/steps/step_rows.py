@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.trace.schema import MadeOnce
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class StepRows:
     between_ns: IntArray
     is_divided: NDArray[np.bool_]
 
-    @property
+    @MadeOnce
     def step_ns(self) -> IntArray:
         """Length of each row."""
         return self.wait_ns + self.compute_ns + self.between_ns
