@@ -365,7 +365,7 @@ def find_within(times: Int64Array, first: int, after: int, time: int) -> int:
 
 
 @compiled
-def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the columns triple its time)
+def walk(  # noqa: C901  (one loop over tasks, which hand on to each other)
     pieces: Int64Array,
     bounds: Int64Array,
     rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
