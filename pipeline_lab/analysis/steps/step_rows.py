@@ -58,10 +58,11 @@ def divide_time(steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
     unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
     has_result = tables.valid(steps, "ready_ns")
     ready = np.where(has_result, tables.ints(steps, "ready_ns"), unknown)
-    start = np.maximum(request, np.append(request[:1], ready[:-1]))
+    # A step begins when the one before it is done; where a clock was set back, time stands still until it is there again.
+    start, ready = np.maximum.accumulate(np.stack((request, ready), axis=1).ravel()).reshape(-1, 2).T
     wait = tables.or_zero(steps, "wait_ns")
-    arrived = np.clip(request + wait, start, np.maximum(start, ready))
-    following = np.append(start[1:] - away[1:], ready[-1:])
+    arrived = np.clip(request + wait, start, ready)
+    following = np.append(np.maximum(start[1:] - away[1:], ready[:-1]), ready[-1:])
     is_divided = has_result if launches_ahead else np.ones_like(has_result)
     return StepRows(start, arrived - start, ready - arrived, following - ready, is_divided)
 
