@@ -365,7 +365,7 @@ def find_within(times: Int64Array, first: int, after: int, time: int) -> int:
 
 
 @compiled
-def walk(  # noqa: C901  (one loop over tasks, which hand on to each other)
+def walk(
     pieces: Int64Array,
     bounds: Int64Array,
     rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
@@ -396,119 +396,177 @@ def walk(  # noqa: C901  (one loop over tasks, which hand on to each other)
         spent: ns by stage (the last one for none) and by what, changed in place, shape (n_stages + 1, n_whats).
         tasks: Room to work in, shape TASKS.
     """
-    start, end, around, role, stage, name = rows
-    wait, call_of = links
-    ready, source, source_thread = waits
-    call_stage, call_start, call_end = calls
-    first_run, run_row, run_start = runs
-    first_end, ended, end_time = ends
     for piece in range(len(pieces)):
         put(tasks, 0, ON_THREAD, pieces[piece, 0], pieces[piece, 1], pieces[piece, 2], NOBODY, 0, 0)
         left = 1
         while left > 0:
             left -= 1
-            kind, where, begin, stop = tasks[left, 0], tasks[left, 1], tasks[left, 2], tasks[left, 3]
-            owner, is_unseen, depth = tasks[left, 4], tasks[left, 5], tasks[left, 6]
+            begin, stop = tasks[left, 2], tasks[left, 3]
             if begin >= stop:
                 continue
-            if depth >= DEEPEST or left + 4 >= len(tasks):
-                spent[owner, HIDDEN] += stop - begin
-                continue
-            if kind == IN_CALL:
-                first, after = first_run[where], first_run[where + 1]
-                last = find_within(run_start, first, after, begin)
-                until = min(stop, run_start[last + 1]) if last + 1 < after else stop
-                running = -1
-                for back in range(last, max(first, last - LOOK_AROUND + 1) - 1, -1):
-                    if end[run_row[back]] > begin:
-                        running = run_row[back]
-                        until = min(stop, end[running])
-                        break
-                tasks[left, 2] = until
-                left += 1
-                if running >= 0:
-                    thread = find_within(bounds, 0, len(bounds), running)
-                    put(tasks, left, ON_THREAD, thread, begin, until, owner, 0, depth + 1)
-                    left += 1
-                elif first == after:
-                    spent[owner, OTHER_OPS] += until - begin
-                elif beyond[owner] >= 0:
-                    put(tasks, left, ON_THREAD, beyond[owner], begin, until, owner, 0, depth + 1)
-                    left += 1
-                else:
-                    spent[owner, QUEUED] += until - begin
-                continue
-            first, after = bounds[where], bounds[where + 1]
-            last = find_within(start, first, after, begin)
-            until = min(stop, start[last + 1]) if last + 1 < after else stop
-            row = last if last >= first else -1
-            while row >= 0 and end[row] <= begin:
-                row = around[row]
-            if row >= 0:
-                until = min(until, end[row])
-                if wait[row] >= 0 and ready[wait[row]] > begin:
-                    until = min(until, ready[wait[row]])
-            tasks[left, 2] = until
-            left += 1
-            if row < 0:
-                # The thread rests: for want of a free call of the function, or because nothing woke it yet.
-                busy = -1
-                if owner >= 0 and not is_unseen:
-                    place = find_within(end_time, first_end[owner], first_end[owner + 1], begin) + 1
-                    for ahead in range(place, min(place + LOOK_AROUND, first_end[owner + 1])):
-                        if call_start[ended[ahead]] <= begin:
-                            busy = ended[ahead]
-                            break
-                if busy >= 0:
-                    until = min(until, call_end[busy])
-                    tasks[left - 1, 2] = until
-                    put(tasks, left, IN_CALL, busy, begin, until, owner, 0, depth + 1)
-                    left += 1
-                elif owner < 0 or is_unseen or last < first:
-                    spent[owner, HIDDEN] += until - begin
-                else:
-                    spent[owner, QUEUED] += until - begin
-                continue
-            own = stage[row] if stage[row] >= 0 else owner
-            if role[row] == ITERATOR and wait[row] >= 0 and ready[wait[row]] > begin:
-                made, thread = source[wait[row]], source_thread[wait[row]]
-                if made < 0 and thread < 0:
-                    spent[own, HIDDEN] += until - begin
-                    continue
-                if made < 0:
-                    put(tasks, left, ON_THREAD, thread, begin, until, own, 1, depth + 1)
-                    left += 1
-                    continue
-                finished, call = end[made], call_of[made]
-                if call >= 0:
-                    finished = max(finished, call_end[call])
-                    put(
-                        tasks,
-                        left,
-                        IN_CALL,
-                        call,
-                        max(begin, end[made]),
-                        min(until, finished),
-                        call_stage[call],
-                        0,
-                        depth + 1,
-                    )
-                    left += 1
-                spent[own, QUEUED] += max(0, until - max(begin, finished))
-                thread = find_within(bounds, 0, len(bounds), made)
-                put(tasks, left, ON_THREAD, thread, begin, min(until, end[made]), own, 0, depth + 1)
-                left += 1
-            elif role[row] == FUNCTION and call_of[row] >= 0:
-                put(tasks, left, IN_CALL, call_of[row], begin, until, own, 0, depth + 1)
-                left += 1
-            elif role[row] == OPERATION:
-                spent[own, FIRST_OP + types[name[row]]] += until - begin
-            elif role[row] == PROCESS or role[row] == DONE:
-                spent[own, OTHER_OPS] += until - begin
-            elif role[row] == WAIT or role[row] == OUTER_WAIT:
-                spent[NOBODY, HANDOVER] += until - begin
+            if tasks[left, 6] >= DEEPEST or left + 4 >= len(tasks):
+                spent[tasks[left, 4], HIDDEN] += stop - begin
+            elif tasks[left, 0] == IN_CALL:
+                left = follow_call(tasks, left, bounds, rows[1], runs, beyond, spent)
             else:
-                spent[own, OWN] += until - begin
+                left = follow_thread(tasks, left, bounds, rows, types, links, waits, calls, ends, spent)
+
+
+# Each of these takes the first part off the task at ``at``, says what it was spent on or puts it into tasks of its own
+# behind that one, and returns how many tasks are left then; the arguments are those of `walk`.
+
+
+@compiled
+def follow_call(
+    tasks: Int64Array,
+    at: int,
+    bounds: Int64Array,
+    end: Int64Array,
+    runs: tuple[Int64Array, Int64Array, Int64Array],
+    beyond: Int32Array,
+    spent: Int64Array,
+) -> int:
+    """Follow a call of a function onto the thread that runs it."""
+    first_run, run_row, run_start = runs
+    call, begin, stop, owner, depth = tasks[at, 1], tasks[at, 2], tasks[at, 3], tasks[at, 4], tasks[at, 6]
+    first, after = first_run[call], first_run[call + 1]
+    last = find_within(run_start, first, after, begin)
+    until = min(stop, run_start[last + 1]) if last + 1 < after else stop
+    running = -1
+    for back in range(last, max(first, last - LOOK_AROUND + 1) - 1, -1):
+        if end[run_row[back]] > begin:
+            running = run_row[back]
+            until = min(stop, end[running])
+            break
+    tasks[at, 2] = until
+    if running < 0 and first == after:
+        spent[owner, OTHER_OPS] += until - begin
+        return at + 1
+    thread = find_within(bounds, 0, len(bounds), running) if running >= 0 else int(beyond[owner])
+    if thread < 0:
+        spent[owner, QUEUED] += until - begin
+        return at + 1
+    put(tasks, at + 1, ON_THREAD, thread, begin, until, owner, 0, depth + 1)
+    return at + 2
+
+
+@compiled
+def follow_thread(
+    tasks: Int64Array,
+    at: int,
+    bounds: Int64Array,
+    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
+    types: Int32Array,
+    links: tuple[Int32Array, Int32Array],
+    waits: tuple[Int64Array, Int32Array, Int32Array],
+    calls: tuple[Int32Array, Int64Array, Int64Array],
+    ends: tuple[Int64Array, Int64Array, Int64Array],
+    spent: Int64Array,
+) -> int:
+    """Find the innermost event of a thread, or that it rests."""
+    start, end, around, role, stage, name = rows
+    wait, call_of = links
+    thread, begin, stop, owner, depth = tasks[at, 1], tasks[at, 2], tasks[at, 3], tasks[at, 4], tasks[at, 6]
+    first, after = bounds[thread], bounds[thread + 1]
+    last = find_within(start, first, after, begin)
+    until = min(stop, start[last + 1]) if last + 1 < after else stop
+    row = last if last >= first else -1
+    while row >= 0 and end[row] <= begin:
+        row = around[row]
+    if row < 0:
+        return rest(tasks, at, until, last >= first, calls, ends, spent)
+    until = min(until, end[row])
+    own = stage[row] if stage[row] >= 0 else owner
+    if wait[row] >= 0 and waits[0][wait[row]] > begin:
+        until = min(until, waits[0][wait[row]])
+        if role[row] == ITERATOR:
+            return follow_wait(tasks, at, until, own, bounds, end, (wait[row], call_of), waits, calls, spent)
+    tasks[at, 2] = until
+    if role[row] == FUNCTION and call_of[row] >= 0:
+        put(tasks, at + 1, IN_CALL, call_of[row], begin, until, own, 0, depth + 1)
+        return at + 2
+    if role[row] == OPERATION:
+        spent[own, FIRST_OP + types[name[row]]] += until - begin
+    elif role[row] == PROCESS or role[row] == DONE:
+        spent[own, OTHER_OPS] += until - begin
+    elif role[row] == WAIT or role[row] == OUTER_WAIT:
+        spent[NOBODY, HANDOVER] += until - begin
+    else:
+        spent[own, OWN] += until - begin
+    return at + 1
+
+
+@compiled
+def rest(
+    tasks: Int64Array,
+    at: int,
+    until: int,
+    has_worked: bool,
+    calls: tuple[Int32Array, Int64Array, Int64Array],
+    ends: tuple[Int64Array, Int64Array, Int64Array],
+    spent: Int64Array,
+) -> int:
+    """Say why a thread rests: for want of a free call of the function, or because nothing woke it yet."""
+    _, call_start, call_end = calls
+    first_end, ended, end_time = ends
+    begin, owner, is_unseen, depth = tasks[at, 2], tasks[at, 4], tasks[at, 5], tasks[at, 6]
+    if owner >= 0 and not is_unseen:
+        place = find_within(end_time, first_end[owner], first_end[owner + 1], begin) + 1
+        for ahead in range(place, min(place + LOOK_AROUND, first_end[owner + 1])):
+            busy = ended[ahead]
+            if call_start[busy] <= begin:
+                tasks[at, 2] = min(until, call_end[busy])
+                put(tasks, at + 1, IN_CALL, busy, begin, tasks[at, 2], owner, 0, depth + 1)
+                return at + 2
+    tasks[at, 2] = until
+    spent[owner, HIDDEN if owner < 0 or is_unseen or not has_worked else QUEUED] += until - begin
+    return at + 1
+
+
+@compiled
+def follow_wait(
+    tasks: Int64Array,
+    at: int,
+    until: int,
+    own: int,
+    bounds: Int64Array,
+    end: Int64Array,
+    links: tuple[int, Int32Array],
+    waits: tuple[Int64Array, Int32Array, Int32Array],
+    calls: tuple[Int32Array, Int64Array, Int64Array],
+    spent: Int64Array,
+) -> int:
+    """Follow a stage that waits for its own threads to the one that makes its element, and to the call that finishes it."""
+    number, call_of = links
+    _, source, source_thread = waits
+    call_stage, _, call_end = calls
+    begin, depth = tasks[at, 2], tasks[at, 6]
+    made, thread = source[number], source_thread[number]
+    tasks[at, 2] = until
+    if made < 0 and thread < 0:
+        spent[own, HIDDEN] += until - begin
+        return at + 1
+    if made < 0:
+        put(tasks, at + 1, ON_THREAD, thread, begin, until, own, 1, depth + 1)
+        return at + 2
+    finished, call, left = end[made], call_of[made], at + 1
+    if call >= 0:
+        finished = max(finished, call_end[call])
+        put(tasks, left, IN_CALL, call, max(begin, end[made]), min(until, finished), call_stage[call], 0, depth + 1)
+        left += 1
+    spent[own, QUEUED] += max(0, until - max(begin, finished))
+    put(
+        tasks,
+        left,
+        ON_THREAD,
+        find_within(bounds, 0, len(bounds), made),
+        begin,
+        min(until, end[made]),
+        own,
+        0,
+        depth + 1,
+    )
+    return left + 1
 
 
 @compiled
