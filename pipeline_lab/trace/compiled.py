@@ -232,7 +232,10 @@ def _compile(function: "CompiledFunction[Any, Any]", kinds: tuple[Shape, ...]) -
         made = compiler.compile_extra(typing, target, scope["entry"], taken, numba.types.none, flags, {})
         made.library._ensure_finalized()  # takes in what it calls
     text = made.library.get_llvm_str().replace(made.fndesc.llvm_func_name, _ENTRY)
-    module = binding.parse_assembly(_COUNTING.sub("", text).replace("define linkonce_odr ", "define internal "))
+    alone = _COUNTING.sub("", text).replace(
+        "define linkonce_odr ", "define internal "
+    )  # what nobody else calls is taken in
+    module = binding.parse_assembly(alone)
     codegen = made.library.codegen
     optimize, how = codegen._module_pass_manager()
     optimize.run(module, how)

@@ -155,7 +155,7 @@ def _describe(
     number: int, place: IteratorPlace, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int
 ) -> TracedStage:
     dataset = dataset_name(calls)
-    names, ended = _count_names(threads, rows)
+    named, ended = _count_iterators(threads, rows)
     ids = calls.ints("id")
     buffered = calls.ints("buffered_elements")
     return TracedStage(
@@ -165,7 +165,7 @@ def _describe(
         node=dataset,
         path=place.path,
         origin=origin_of(place.name, dataset),
-        iterators=max(len(np.unique(ids[ids != NOT_TOLD])), names),  # not every call's id is read
+        iterators=max(len(np.unique(ids[ids != NOT_TOLD])), named),  # not every call's id is read
         observed_ns=observed_ns,
         calls=len(rows),
         elements=len(rows) - ended,
@@ -186,8 +186,8 @@ def tally(values: IntArray) -> Tally:
     return Tally(len(numbers), float(numbers.sum()), float((numbers * numbers).sum()))
 
 
-def _count_names(threads: Threads, rows: IntArray) -> tuple[int, int]:
-    """Count the names of a stage's iterators, and those of its calls that found the end of a file or an epoch.
+def _count_iterators(threads: Threads, rows: IntArray) -> tuple[int, int]:
+    """Count the iterators of a stage by their names, and those of its calls that found the end of a file or an epoch.
 
     An iterator is at its end when another one of its stage begins after its last call; that one was answered with nothing.
     """

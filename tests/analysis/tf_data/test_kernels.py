@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.element_links import _by_call
 from pipeline_lab.analysis.tf_data.kinds import EventRole
-from pipeline_lab.analysis.tf_data.stage_facts import _count_names
+from pipeline_lab.analysis.tf_data.stage_facts import _count_iterators
 
 IDS = st.one_of(st.integers(0, 6), st.integers(-(2**63), 2**63 - 1))
 ROLES = st.sampled_from(
@@ -119,6 +119,6 @@ def test_the_runs_of_a_call_lie_together_by_start(runs: list[tuple[int, int]]) -
 
 def test_iterators_but_the_last_one_of_a_stage_found_their_end() -> None:
     threads = SimpleNamespace(name=np.array([0, 0, 7, 9], np.int32), start_ns=np.array([0, 5, 10, 3], np.int64))
-    assert _count_names(cast(Any, threads), np.arange(3)) == (2, 1)
-    assert _count_names(cast(Any, threads), np.arange(4)) == (3, 2)
-    assert _count_names(cast(Any, threads), np.arange(0)) == (0, 0)
+    assert _count_iterators(cast(Any, threads), np.arange(3)) == (2, 1)
+    assert _count_iterators(cast(Any, threads), np.arange(4)) == (3, 2)
+    assert _count_iterators(cast(Any, threads), np.arange(0)) == (0, 0)
