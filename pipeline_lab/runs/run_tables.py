@@ -8,6 +8,7 @@ pyarrow is loaded when a table is read or written, not before: the store, which 
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -300,10 +301,13 @@ class TableReader:
     Args:
         path: Of its file, which may be another one each time, or none.
         table: Which one it is.
+        append: Puts new rows under those that were read before.
     """
 
-    def __init__(self, path: Path, table: RunTable) -> None:
-        self._path, self._table = path, table
+    def __init__(
+        self, path: Path, table: RunTable, append: "Callable[[pa.Table, pa.Table], pa.Table] | None" = None
+    ) -> None:
+        self._path, self._table, self._append = path, table, append or _put_under_each_other
         self._start_over(0)
 
     def read(self) -> "pa.Table":
@@ -344,7 +348,13 @@ class TableReader:
         new = content if len(self._head) == self._end else self._head + content.slice(self._end).to_pybytes()
         rows, read = _read_what_is_complete(pa.py_buffer(new), self._table)
         self._end += read - len(self._head)
-        self._found = pa.concat_tables([self._found, rows]).combine_chunks()
+        self._found = self._append(self._found, rows)
+
+
+def _put_under_each_other(whole: "pa.Table", new: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.concat_tables([whole, new]).combine_chunks()
 
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"

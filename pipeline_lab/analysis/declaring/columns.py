@@ -50,13 +50,15 @@ def _repeated(text: str, rows: int) -> pa.Array:
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:
-    """Return texts, and nulls, as a column."""
-    encoded = [b"" if value is None else value.encode() for value in values]
-    offsets = np.concatenate(([0], np.cumsum([len(text) for text in encoded]))).astype(np.int32)
-    known = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    validity = None if known.all() else pa.py_buffer(pack(known))
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    """Return texts, and nulls, as a column; few of them differ as a rule."""
+    encoded = {value: b"" if value is None else value.encode() for value in set(values)}
+    texts = list(map(encoded.__getitem__, values))
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, texts), np.int32, len(texts)), out=offsets[1:])
+    known = [value is not None for value in values] if None in encoded else None
+    validity = None if known is None else pa.py_buffer(pack(np.array(known, np.bool_)))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 def is_repeated(texts: pa.Array) -> bool:

@@ -22,11 +22,13 @@ MOST_TEXT = 2**31 - 1
 def append(whole: pa.Table, new: pa.Table) -> pa.Table:
     """Put two tables of one schema under each other; a third one goes behind these rows if it is appended to what is returned.
 
-    Columns of other types, or with too much text, are put under each other as two pieces.
+    Tables with columns of other types are copied; too much text becomes two pieces.
     """
+    if not (whole.num_rows and new.num_rows):
+        return whole if whole.num_rows else new.combine_chunks()
     kept, growing = _growing.pop(id(whole), (None, None))
     if whole.schema != new.schema or not _TYPES.issuperset(whole.schema.types):
-        return pa.concat_tables([whole, new])
+        return pa.concat_tables([whole, new]).combine_chunks()
     try:
         if growing is None or kept is None or kept() is not whole:
             growing = _GrowingTable(whole.schema)

@@ -109,7 +109,7 @@ class RunFold:
         self._unreadable: dict[Path, str] = {}
         self._memory = FoldMemory()
         self._job: JobReader | None = None
-        self._known: set[str] = set()
+        self._known: list[str] = []
 
     @property
     def captures(self) -> int:
@@ -123,7 +123,9 @@ class RunFold:
             listed: All that there are, where they were listed just now.
         """
         paths = window_paths(self._folder) if listed is None else listed
-        return list(map(Path, filterfalse(self._known.__contains__, paths)))
+        if list(paths[: len(self._known)]) == self._known:  # as a rule, new ones come last
+            return list(map(Path, paths[len(self._known) :]))
+        return list(map(Path, filterfalse(set(self._known).__contains__, paths)))
 
     def add_new(
         self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: Sequence[str] | None = None
@@ -134,7 +136,7 @@ class RunFold:
         for path, found in zip(
             missing, analyze_files(list(map(session_file, missing)), names, progress, spread), strict=True
         ):
-            self._known.add(str(path))
+            self._known.append(str(path))
             if isinstance(found, Unavailable):
                 self._unreadable[path] = found.reason
             else:

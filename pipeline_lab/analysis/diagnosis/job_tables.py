@@ -1,18 +1,18 @@
 """What a job wrote beside its traces: its steps, samples, resources and files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring import growing, tables
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.diagnosis.impossible_rows import RowChecker
 from pipeline_lab.analysis.sampling.file_sampling import Predict
-from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
+from pipeline_lab.analysis.steps.step_rows import StepDivider, StepRows
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
@@ -56,6 +56,7 @@ class JobTables:
         listed: The data files and the tables of ``files.json``.
         damage: What is wrong with those that are not whole, or impossible, by their names. Numbers from them would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
+        divider: Divides the time among the steps.
     """
 
     times_steps: bool
@@ -71,6 +72,7 @@ class JobTables:
     reachable: int | None
     epoch: Epoch | None = None
     is_launched: bool = True
+    divider: StepDivider = field(default_factory=StepDivider)
 
     @property
     def steps(self) -> pa.Table:
@@ -79,7 +81,7 @@ class JobTables:
     @cached_property
     def step_rows(self) -> StepRows:
         """The time of the job divided among its steps."""
-        return divide_time(self.steps, launches_ahead=self.launches_ahead)
+        return self.divider.divide(self.steps, launches_ahead=self.launches_ahead)
 
     @property
     def samples(self) -> pa.Table:
@@ -147,7 +149,7 @@ class JobTables:
 
     def with_steps(self, steps: pa.Table) -> "JobTables":
         """Return what was noted with other steps."""
-        return replace(self, read=self.read | {STEPS.name: steps})
+        return replace(self, read=self.read | {STEPS.name: steps}, divider=StepDivider())
 
     def _whole(self, table: RunTable) -> pa.Table:
         self._check(table.name)
@@ -187,8 +189,8 @@ class JobReader:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder, self._events = folder, EventReader(folder.events)
-        self._tables = [(table, TableReader(table.path(folder), table)) for table in _TABLES]
-        self._noted, self._rows = JobEvents(), RowChecker()
+        self._tables = [(table, TableReader(table.path(folder), table, growing.append)) for table in _TABLES]
+        self._noted, self._rows, self._divider = JobEvents(), RowChecker(), StepDivider()
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
     def read(self) -> JobTables:
@@ -210,6 +212,7 @@ class JobReader:
             read=tables | {name: tables[name].slice(0, 0) for name in impossible},
             damage=impossible | _find_damage(folder) | unreadable,
             noted=self._noted,
+            divider=self._divider,
         )
 
     def _unless_kept(self, name: str, read: Callable[[], Read], *files: Path) -> Read:

@@ -87,8 +87,10 @@ def _largest_of_each_stretch(values: IntArray) -> IntArray:
     if len(values) <= MAX_ROWS:
         return np.arange(len(values))
     stretch = np.arange(len(values)) * MAX_ROWS // len(values)
-    order = np.lexsort((values, stretch))
-    return np.sort(order[np.flatnonzero(np.diff(stretch[order], append=MAX_ROWS))])
+    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
+    largest = np.repeat(np.maximum.reduceat(values, begins), np.diff(begins, append=len(values)))
+    rows = np.flatnonzero(values == largest)
+    return rows[np.flatnonzero(np.diff(stretch[rows], append=MAX_ROWS))]
 
 
 def _measure(job: JobView) -> Memory:

@@ -149,10 +149,10 @@ def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
         TraceIncompleteError: There are too few steps.
     """
     table = breakdown.table
-    hosts = np.array(table.column("host").to_pylist(), object)
+    hosts, number = tables.name_numbers(table, ["host"])
     found = []
-    for host in dict.fromkeys(hosts.tolist()):
-        rows = tables.take(table, np.flatnonzero(hosts == host))
+    for index, (host,) in enumerate(hosts):
+        rows = tables.take(table, np.flatnonzero(number == index))
         spans = tables.intervals(rows)
         parts = {part.removesuffix("_ns"): tables.ints(rows, part) for part in PARTS}
         length = spans[:, 1] - spans[:, 0]
@@ -187,11 +187,14 @@ def _find(
     if steady.sum() < FEWEST:
         raise TraceIncompleteError(TOO_FEW)
     names = list(parts)
-    length, step, start = length[steady], step[steady], start[steady]
+    first = int(np.argmax(steady))
+    rows = (
+        slice(first, None) if steady[first:].all() else steady
+    )  # the warm-up comes first as a rule: nothing is copied then
+    length, step, start = length[rows], step[rows], start[rows]
     level = local_level(length)
     outlier = is_outlier(length, level)
-    usual, slow = np.flatnonzero(steady)[~outlier], np.flatnonzero(steady)[outlier]
-    excess = np.stack([part[slow] - np.median(part[usual]) for part in parts.values()])
+    excess = np.stack([part[rows][outlier] - np.median(part[rows][~outlier]) for part in parts.values()])
     largest = np.argmax(excess, axis=0) if outlier.any() else np.empty(0, np.int64)
     table = tables.build(
         OUTLIER_TABLE,

@@ -1,6 +1,7 @@
 """A job's time divided among the steps that it timed itself."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import BoolArray
 from pipeline_lab.trace.schema import MadeOnce
 
 
@@ -39,6 +41,10 @@ class StepRows:
     between_ns: IntArray
     is_divided: NDArray[np.bool_]
 
+    @property
+    def parts(self) -> tuple[IntArray, IntArray, IntArray]:
+        return self.wait_ns, self.compute_ns, self.between_ns
+
     @MadeOnce
     def step_ns(self) -> IntArray:
         """Length of each row."""
@@ -53,18 +59,79 @@ def divide_time(steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
             call returns, but no later than the next step's request.
         launches_ahead: The call may return before the device is done, so that without ``ready_ns`` nobody knows when it was.
     """
-    request, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
-    away = tables.or_zero(steps, "away_ns")
-    unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
-    has_result = tables.valid(steps, "ready_ns")
-    ready = np.where(has_result, tables.ints(steps, "ready_ns"), unknown)
+    return StepDivider().divide(steps, launches_ahead=launches_ahead)
+
+
+class StepDivider:
+    """Divides the time of a job among its steps as :func:`divide_time` does.
+
+    Of a job in progress only that of the steps since the last time is divided anew, and of the last one then, which ends where the next
+    one begins.
+    """
+
+    def __init__(self) -> None:
+        self._noted: _Noted | None = None
+        self._rows = StepRows(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NO_TIMES, np.empty(0, np.bool_))
+
+    def divide(self, steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
+        """Divide the time among all steps; the arguments are those of :func:`divide_time`."""
+        noted = _Noted(
+            request=tables.ints(steps, "start_ns"),
+            end=tables.ints(steps, "end_ns"),
+            ready=tables.ints(steps, "ready_ns"),
+            has_result=tables.valid(steps, "ready_ns"),
+            wait=tables.or_zero(steps, "wait_ns"),
+            away=tables.or_zero(steps, "away_ns"),
+        )
+        kept = self._unchanged(noted)
+        before = [each[:kept] for each in (self._rows.start_ns, *self._rows.parts)]
+        ready = before[0][-1:] + before[1][-1:] + before[2][-1:]
+        new = _divide(_Noted._make(each[kept:] for each in noted), ready)
+        is_divided = noted.has_result if launches_ahead else np.ones_like(noted.has_result)
+        start, wait, compute, between = map(np.concatenate, zip(before, new, strict=True))
+        self._noted, self._rows = noted, StepRows(start, wait, compute, between, is_divided)
+        return self._rows
+
+    def _unchanged(self, noted: "_Noted") -> int:
+        """Return how many steps of the last time are divided as they were."""
+        if self._noted is None:
+            return 0
+        known = len(self._noted.request)
+        is_longer = all(np.array_equal(each[:known], old) for each, old in zip(noted, self._noted, strict=True))
+        return max(0, known - 1) if is_longer else 0
+
+
+_NO_TIMES: IntArray = np.empty(0, np.int64)
+
+
+class _Noted(NamedTuple):
+    """What a job noted of consecutive steps, arrays of shape (steps,)."""
+
+    request: IntArray
+    end: IntArray
+    ready: IntArray
+    has_result: BoolArray
+    wait: IntArray
+    away: IntArray
+
+
+def _divide(noted: _Noted, earlier: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return where rows begin, and their parts; ``earlier`` is when the step before the first one was done, empty if there is none."""
+    request, away = noted.request, noted.away
+    unknown = np.minimum(noted.end, np.append(request[1:] - away[1:], noted.end[-1:]))
+    moments = np.stack((request, np.where(noted.has_result, noted.ready, unknown)), axis=1).ravel()
     # A step begins when the one before it is done; where a clock was set back, time stands still until it is there again.
-    start, ready = np.maximum.accumulate(np.stack((request, ready), axis=1).ravel()).reshape(-1, 2).T
-    wait = tables.or_zero(steps, "wait_ns")
-    arrived = np.clip(request + wait, start, ready)
+    moments = np.maximum.accumulate(np.concatenate((earlier, moments)))[len(earlier) :]
+    start, ready = moments[::2], moments[1::2]
+    arrived = np.clip(request + noted.wait, start, ready)
     following = np.append(np.maximum(start[1:] - away[1:], ready[:-1]), ready[-1:])
-    is_divided = has_result if launches_ahead else np.ones_like(has_result)
-    return StepRows(start, arrived - start, ready - arrived, following - ready, is_divided)
+    return start, arrived - start, ready - arrived, following - ready
+
+
+def pick(chosen: BoolArray) -> slice | BoolArray:
+    """Return what picks the chosen steps: a slice, which copies nothing, where they are the last ones, as all after the warm-up mostly are."""
+    first = int(np.argmax(chosen))
+    return slice(first, None) if chosen[first:].all() else chosen
 
 
 def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results, Source
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
@@ -202,6 +204,15 @@ def find_recording_cost(results: Results) -> RecordingCost | None:
     job = results.job_steps
     if isinstance(job, Unavailable):
         return None
+    if job not in _costs:
+        _costs[job] = _measure_cost(job)
+    return _costs[job]
+
+
+_costs: WeakKeyDictionary[JobSteps, RecordingCost | None] = WeakKeyDictionary()
+
+
+def _measure_cost(job: JobSteps) -> RecordingCost | None:
     step_ns = tables.ints(job.table, "step_ns")
     working_ns = step_ns - tables.or_zero(job.table, "wait_ns")
     measured, recorded = ~tables.bools(job.table, "warmup"), tables.bools(job.table, "profiled")

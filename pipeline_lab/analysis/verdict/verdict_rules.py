@@ -389,7 +389,7 @@ def find_contradiction(results: Results) -> str:
     if not isinstance(breakdown, Unavailable):
         lengths = tables.ints(breakdown.table, "end_ns") - tables.ints(breakdown.table, "start_ns")
         parts = [tables.ints(breakdown.table, part) for part in PARTS]
-        if any((part < 0).any() for part in parts) or (np.add.reduce(parts) != lengths).any():
+        if any(part.min(initial=0) < 0 for part in parts) or np.any(sum(parts) != lengths):
             return _CONTRADICTION.format(what="the parts of a step do not add up to it")
     return ""
 

@@ -73,12 +73,25 @@ def test_what_is_no_longer_needed_takes_no_memory() -> None:
     assert len(growing._growing) == before
 
 
-def test_what_no_column_of_one_piece_holds_lies_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    text, numbered = pa.table({"host": ["a" * 100]}), pa.table({"host": pa.array(["a"]).dictionary_encode()})
+def test_more_text_than_a_column_holds_lies_in_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = pa.table({"host": ["a" * 100]})
     whole = append(text, text)
     monkeypatch.setattr(growing, "MOST_TEXT", 250)
-    for one, other in ((whole, text), (numbered, numbered)):
-        longer = append(one, other)
-        assert longer.column("host").to_pylist() == [*one.column("host").to_pylist(), *other.column("host").to_pylist()]
-        assert longer.column("host").num_chunks > 1
-    assert append(append(whole, text), text).num_rows == 4
+    longer = append(whole, text)
+    assert longer.column("host").to_pylist() == ["a" * 100] * 3
+    assert longer.column("host").num_chunks > 1
+    assert append(longer, text).num_rows == 4
+
+
+def test_columns_of_other_types_lie_in_one_piece() -> None:
+    numbered = [pa.table({"host": pa.array([host]).dictionary_encode()}) for host in "ab"]
+    longer = append(append(*numbered), numbered[0])
+    assert longer.column("host").to_pylist() == ["a", "b", "a"]
+    assert longer.column("host").num_chunks == 1
+
+
+def test_an_empty_table_becomes_the_other_one_in_one_piece() -> None:
+    rows = pa.concat_tables([pa.table({"step": [1]}), pa.table({"step": [2]})])
+    for longer in (append(rows.slice(0, 0), rows), append(rows.combine_chunks(), rows.slice(0, 0))):
+        assert longer.column("step").to_pylist() == [1, 2]
+        assert longer.column("step").num_chunks == 1
