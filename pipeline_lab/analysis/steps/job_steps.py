@@ -15,7 +15,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
-from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import EagerStepEvent, OwnBatchesEvent, OwnPythonEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S
@@ -196,7 +196,8 @@ def measure_job_steps(
     if warmup.all():
         raise TraceIncompleteError(NOT_YET)
     rows = rows or divide_time(steps)
-    measured = rows.step_ns[~warmup]
+    chosen = pick(~warmup)
+    measured = rows.step_ns[chosen]
     wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
     calls = np.ma.masked_array(tables.ints(steps, "wait_ns"), np.ma.getmaskarray(wait))
     table = tables.build(
@@ -213,16 +214,16 @@ def measure_job_steps(
         profiled=tables.ints(steps, "window") >= 0,
     )
     total_ns = int(measured.sum())
-    examples = _examples(samples, tables.ints(steps, "step")[~warmup]) or _counted(steps, ~warmup)
+    examples = _examples(samples, tables.ints(steps, "step")[chosen]) or _counted(steps, ~warmup)
     return JobSteps(
         table=table,
         count=len(measured),
         median_ns=float(np.median(measured)),
         p95_ns=float(np.percentile(measured, 95)),
         total_ns=total_ns,
-        wait_total_ns=_wait_total_ns(wait[~warmup], measured),
+        wait_total_ns=_wait_total_ns(wait[chosen], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
-        call_total_ns=_wait_total_ns(calls[~warmup], measured),
+        call_total_ns=_wait_total_ns(calls[chosen], measured),
         break_total_ns=0 if checkpoints is None else _break_total_ns(steps, ~warmup, checkpoints),
     )
 

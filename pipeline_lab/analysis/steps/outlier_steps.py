@@ -30,7 +30,7 @@ from pipeline_lab.analysis.steps.iterator_ends import change_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes
 from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
-from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time
+from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
 from pipeline_lab.errors import TraceIncompleteError
 
 MAD_FACTOR = 6.0
@@ -187,10 +187,7 @@ def _find(
     if steady.sum() < FEWEST:
         raise TraceIncompleteError(TOO_FEW)
     names = list(parts)
-    first = int(np.argmax(steady))
-    rows = (
-        slice(first, None) if steady[first:].all() else steady
-    )  # the warm-up comes first as a rule: nothing is copied then
+    rows = pick(steady)
     length, step, start = length[rows], step[rows], start[rows]
     level = local_level(length)
     outlier = is_outlier(length, level)
