@@ -1,10 +1,12 @@
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.declaring import growing
 from pipeline_lab.analysis.diagnosis.saved import fingerprint_inputs
 from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.run_folder import RunFolder
@@ -73,13 +75,16 @@ def test_a_table_can_be_read_while_it_grows(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_of_a_table_that_grows_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("append", [None, growing.append], ids=["copied", "growing"])
+def test_of_a_table_that_grows_only_what_is_new_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, append: Callable[[pa.Table, pa.Table], pa.Table] | None
+) -> None:
     path, read = tmp_path / "samples", []
     complete = run_tables._read_what_is_complete
     monkeypatch.setattr(
         run_tables, "_read_what_is_complete", lambda new, table: read.append(new.size) or complete(new, table)
     )
-    reader = TableReader(path, SAMPLES)
+    reader = TableReader(path, SAMPLES, append)
     assert reader.read().num_rows == 0
     writer = TableWriter(path, SAMPLES, rows_per_batch=1)
     for row in range(5):

@@ -43,6 +43,7 @@ class StepRows:
 
     @property
     def parts(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The parts, in their order."""
         return self.wait_ns, self.compute_ns, self.between_ns
 
     @MadeOnce
