@@ -65,6 +65,7 @@ class SavedDiagnosis:
         self.path = path.absolute()
         self._folders = _folders(self.path)
         self._files: TableFiles | None = None
+        self._written = ""
 
     def load(self) -> "Diagnosis | None":
         """Return the saved diagnosis if its inputs are still the same, else None."""
@@ -108,19 +109,27 @@ class SavedDiagnosis:
             diagnosis: What was found.
             inputs: The :func:`fingerprint_inputs`, taken before the inputs were read.
         """
-        folder = self._writable()
-        before = _tables_of(folder / DOCUMENT)
-        tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
-        if self._files is None:
-            from pipeline_lab.analysis.diagnosis.table_files import TableFiles  # loads Arrow
-
-            self._files = TableFiles()
-        content = write_result(diagnosis, tables, self._files)
-        write_json(folder / DOCUMENT, _document(diagnosis, {"fingerprint": inputs}, tables, content))
+        files, before = self._table_files()
+        folder = files.folder.parent
+        content = write_result(diagnosis, files.folder, files)
+        write_json(folder / DOCUMENT, _document(diagnosis, {"fingerprint": inputs}, files.folder, content))
+        self._written = version_of(os.fspath(folder / DOCUMENT))
+        files.end_result()
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):
-            if old.name not in (tables.name, before):
+            if old.name not in (files.folder.name, before):
                 shutil.rmtree(old, ignore_errors=True)
+
+    def _table_files(self) -> "tuple[TableFiles, str | None]":
+        """Return what writes tables, and the name of the folder with those of the last document, which is the same if nobody else saved since."""
+        ours = None if self._files is None else self._files.folder
+        if self._files and ours and ours.is_dir() and self._written == version_of(os.fspath(ours.parent / DOCUMENT)):
+            return self._files, ours.name
+        from pipeline_lab.analysis.diagnosis.table_files import TableFiles  # loads Arrow
+
+        folder = self._writable()
+        self._files = TableFiles(Path(tempfile.mkdtemp(prefix="tables-", dir=folder)))
+        return self._files, _tables_of(folder / DOCUMENT)
 
     def load_beside(self, name: str, kind: type[Result], kinds: Kinds | None = None) -> Result | None:
         """Return what was saved beside the diagnosis under a name if its inputs are still the same, else None.

@@ -32,7 +32,7 @@ def write_result(result: Any, folder: Path, files: "TableFiles | None" = None) -
     Args:
         result: What is written.
         folder: Empty of tables.
-        files: Wrote those of the result before it, of which some rows may be the same.
+        files: Wrote those of the result before it into this folder; some of their rows may be the same.
     """
     return _Writer(folder, files).encode(result, "result")
 
@@ -85,6 +85,9 @@ def _reachable(kind: Any, seen: set[Any]) -> Iterator[type[Any]]:
             yield from _reachable(inner, seen)
 
 
+_PLAIN = frozenset({type(None), bool, int, float, str})
+
+
 class _Writer:
     def __init__(self, folder: Path, files: "TableFiles | None") -> None:
         import pyarrow as pa
@@ -92,11 +95,12 @@ class _Writer:
         from pipeline_lab.analysis.diagnosis.table_files import TableFiles
 
         self._pa = pa
-        self._folder = folder
-        self._files = files or TableFiles()
+        self._files = files or TableFiles(folder)
         self._written: list[tuple[pa.Table, list[str]]] = []
 
     def encode(self, value: Any, name: str) -> Any:
+        if type(value) in _PLAIN:
+            return value
         if isinstance(value, self._pa.Table):
             return {"table": self._write_table(value, name)}
         if isinstance(value, StrEnum):
@@ -121,7 +125,7 @@ class _Writer:
         """Write a table, unless one with the same content was written before, and return the name of its file, or of several."""
         names = next((written for other, written in self._written if table.equals(other)), None)
         if names is None:
-            names = self._files.write(table, self._folder, name)
+            names = self._files.write(table, name)
             self._written.append((table, names))
         return names[0] if len(names) == 1 else names
 

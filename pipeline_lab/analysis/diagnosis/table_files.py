@@ -1,8 +1,8 @@
 """The Arrow files of a result's tables: of a table that grows, only the rows that are new, or have changed, are written.
 
-A table lies in one file, or in several with the rows one after another. The tables of the next result take over the files whose rows they
-still begin with, as links, so that nobody who maps the earlier ones notices. As files are taken over only where more rows lie in them than
-follow, there are few of them, and each row is written about as often as its table has doubled since.
+A table lies in one file, or in several with the rows one after another. Files never change: the tables of the next result keep those whose
+rows they still begin with, and the others get files of their own. As files are kept only where more rows lie in them than follow, there
+are few of them, and each row is written about as often as its table has doubled since.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,35 +33,56 @@ class _Part:
 @dataclass(frozen=True, eq=False)
 class _Written:
     table: pa.Table
-    folder: Path
     parts: tuple[_Part, ...]
 
 
 class TableFiles:
-    """Writes the tables of one result after another."""
+    """Writes the tables of one result after another.
 
-    def __init__(self) -> None:
-        self._written: dict[str, _Written] = {}
+    Args:
+        folder: Holds nothing else.
+    """
 
-    def write(self, table: pa.Table, folder: Path, name: str) -> list[str]:
-        """Write a table into a new folder; return the names of its files, in the order of their rows.
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._serial = itertools.count()
+        self._there: set[str] = set()
+        self._now: dict[str, _Written] = {}
+        self._before: dict[str, _Written] = {}
+
+    def write(self, table: pa.Table, name: str) -> list[str]:
+        """Write a table; return the names of its files, in the order of their rows.
 
         Args:
             table: The rows.
-            folder: Where nothing of that name lies yet.
             name: Of the table, the same in each result.
 
         Raises:
             OSError: It cannot be written.
         """
-        before = self._written.get(name)
-        kept = [] if before is None else _link(_still_there(before, table), before.folder, folder)
-        new = list(_divide(name, kept, table.num_rows, has_grown=before is not None))
+        if not self._now:
+            self._there = set(os.listdir(self.folder))  # noqa: PTH208  (no paths are made)
+        before = self._before.get(name)
+        kept = [] if before is None else _still_there(before, table)
+        kept = list(takewhile(lambda part: part.file in self._there, kept))
+        new = [
+            _Part(f"{name}.{next(self._serial)}.arrow", begin, end)
+            for begin, end in _divide(kept, table.num_rows, has_grown=before is not None)
+        ]
         for part in new:
-            with (folder / part.file).open("xb") as file, pa.ipc.new_file(file, table.schema) as writer:  # never a link
+            with (self.folder / part.file).open("xb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(_rows(table, part))
-        self._written[name] = _Written(table, folder, (*kept, *new))
-        return [part.file for part in (*kept, *new)]
+        self._now[name] = _Written(table, (*kept, *new))
+        return [part.file for part in self._now[name].parts]
+
+    def end_result(self) -> None:
+        """Begin with the next result, and delete the files that neither the last one nor the one before it consists of."""
+        still_read = {part.file for each in (self._now, self._before) for one in each.values() for part in one.parts}
+        for file in self.folder.iterdir():
+            if file.name not in still_read:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+        self._before, self._now = self._now, {}
 
 
 def read_table(folder: Path, files: Sequence[str]) -> pa.Table:
@@ -123,23 +145,9 @@ def _place(chunk: pa.Array) -> tuple[int, ...]:
     return (chunk.offset, *(0 if each is None else each.address for each in chunk.buffers()))
 
 
-def _link(parts: list[_Part], before: Path, folder: Path) -> list[_Part]:
-    """Take files over into another folder; none where the file system has no links, or they are gone."""
-    try:
-        for part in parts:
-            os.link(before / part.file, folder / part.file)
-    except OSError:
-        for part in parts:
-            with contextlib.suppress(OSError):
-                (folder / part.file).unlink()
-        return []
-    return parts
-
-
-def _divide(name: str, kept: Sequence[_Part], rows: int, *, has_grown: bool) -> Iterator[_Part]:
-    """Yield the files that the rows after those of others go into."""
+def _divide(kept: Sequence[_Part], rows: int, *, has_grown: bool) -> Iterator[tuple[int, int]]:
+    """Yield which rows go into a file each, those after the ones that are kept."""
     begin = kept[-1].end if kept else 0
     middle = rows - LAST_ROWS if has_grown and rows - begin > FEW_ROWS else begin
     bounds = sorted({begin, middle, rows})
-    for first, end in itertools.pairwise(bounds if kept or rows else (0, 0)):
-        yield _Part(f"{name}.{first}.arrow" if first else f"{name}.arrow", first, end)
+    yield from itertools.pairwise(bounds if kept or rows else (0, 0))

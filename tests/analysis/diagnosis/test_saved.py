@@ -59,15 +59,17 @@ def test_what_was_saved_comes_back_whole(run: RunFolder, diagnosis: Diagnosis):
 
 
 def test_of_a_run_that_goes_on_only_what_its_tables_gain_is_written_and_all_of_it_comes_back(run: RunFolder):
-    saved = SavedDiagnosis(run.path)
+    saved, seen = SavedDiagnosis(run.path), list[dict[str, int]]()
     for steps in (5000, 5020, 5040):
         diagnosis = results.diagnosis(job_steps=results.job_steps(steps))
         saved.save(diagnosis, fingerprint_inputs(run.path))
         found = SavedDiagnosis(run.path).load()
         assert found is not None
         assert same(found, diagnosis)
-    (shared, *_) = sorted(run.analysis.glob("tables-*/result.job_steps.table.arrow"))
-    assert shared.stat().st_nlink == 2, "both generations have one file"
+        files = run.analysis.glob("tables-*/result.job_steps.table.*")
+        seen.append({file.name: file.stat().st_ino for file in files})
+    first, *later = seen
+    assert all(first.items() <= each.items() for each in later), "the first rows stay where they are"
 
 
 def test_it_lies_in_the_runs_analysis_folder_and_one_older_generation_is_kept(run: RunFolder):
@@ -79,6 +81,26 @@ def test_it_lies_in_the_runs_analysis_folder_and_one_older_generation_is_kept(ru
     assert len(list(run.analysis.glob("tables-*"))) == 2
     assert not oldest & set(run.analysis.glob("tables-*"))
     assert (run.analysis / "diagnosis.json").is_file()
+
+
+def test_two_that_save_in_turn_do_not_delete_each_others_tables(run: RunFolder):
+    both = SavedDiagnosis(run.path), SavedDiagnosis(run.path)
+    for number, steps in enumerate((5000, 5010, 5020, 5030, 5040)):
+        both[number % 3 % 2].save(diagnosis := results.diagnosis(job_steps=results.job_steps(steps)), "")
+        found = SavedDiagnosis(run.path).load_latest()
+        assert found is not None
+        assert same(found, diagnosis)
+        assert len(list(run.analysis.glob("tables-*"))) <= 2
+
+
+@pytest.mark.parametrize("cleared", [".", "tables-*"])
+def test_who_goes_on_saving_where_somebody_cleared_the_folder_begins_anew(run: RunFolder, cleared: str):
+    saved = SavedDiagnosis(run.path)
+    saved.save(results.diagnosis(), fingerprint_inputs(run.path))
+    for folder in [run.analysis] if cleared == "." else list(run.analysis.glob(cleared)):
+        shutil.rmtree(folder)
+    saved.save(results.diagnosis(), fingerprint_inputs(run.path))
+    assert saved.load() is not None
 
 
 def test_a_reader_that_holds_the_document_before_still_finds_its_tables(
