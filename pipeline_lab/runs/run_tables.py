@@ -386,10 +386,19 @@ def find_damage(path: Path, table: RunTable) -> str:
 
 
 def _open(source: "pa.NativeFile") -> "pa.RecordBatchStreamReader":
-    """Open a stream of small batches: handing each column of each to a thread takes five times as long as reading it."""
+    """Open a stream of small batches: handing each column of each to a thread takes five times as long as reading it.
+
+    Raises:
+        ArrowException: It is no stream, or the name of a column is no text, which Arrow itself does not look at.
+    """
     import pyarrow as pa
 
-    return pa.ipc.open_stream(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+    stream = pa.ipc.open_stream(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+    try:
+        _ = stream.schema.names
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid(f"a column's name is no text: {error}") from None
+    return stream
 
 
 def _read_what_is_complete(content: "pa.Buffer", table: RunTable) -> tuple["pa.Table", int]:

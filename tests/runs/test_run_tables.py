@@ -130,6 +130,16 @@ def test_a_torn_end_costs_at_most_the_last_batch(tmp_path: Path) -> None:
         assert len(kept) >= sum(size <= length for size in sizes)
 
 
+def test_a_column_whose_name_is_no_text_is_damage(tmp_path: Path) -> None:
+    writer = TableWriter(path := tmp_path / "steps.arrows", STEPS)
+    writer.close()
+    sound = path.read_bytes()
+    assert b"away_ns" in sound
+    path.write_bytes(sound.replace(b"away_ns", b"away_\x82s"))
+    assert TableReader(path, STEPS).read().num_rows == 0
+    assert "nothing in it can be read" in run_tables.find_damage(path, STEPS)
+
+
 @pytest.mark.parametrize("wanted", RUN_TABLES, ids=lambda table: table.name)
 def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, wanted: RunTable) -> None:
     (tmp_path / "other").write_text("not Arrow")
