@@ -7,7 +7,6 @@ are few of them, and each row is written about as often as its table has doubled
 
 import contextlib
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -40,7 +39,7 @@ class TableFiles:
     """Writes the tables of one result after another.
 
     Args:
-        folder: Holds nothing else.
+        folder: Of these tables alone, as :meth:`end_result` deletes what else lies there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,9 +60,9 @@ class TableFiles:
             OSError: It cannot be written.
         """
         if not self._now:
-            self._there = set(os.listdir(self.folder))  # noqa: PTH208  (no paths are made)
+            self._there = {file.name for file in self.folder.iterdir()}
         before = self._before.get(name)
-        kept = [] if before is None else _still_there(before, table)
+        kept = [] if before is None else _still_the_same(before, table)
         kept = list(takewhile(lambda part: part.file in self._there, kept))
         new = [
             _Part(f"{name}.{next(self._serial)}.arrow", begin, end)
@@ -103,7 +102,7 @@ def _map(path: Path) -> pa.Table:
         return pa.ipc.open_file(source).read_all()
 
 
-def _still_there(before: _Written, table: pa.Table) -> list[_Part]:
+def _still_the_same(before: _Written, table: pa.Table) -> list[_Part]:
     """Return the files that a table begins with, but for those with no more rows than follow."""
     kept: list[_Part] = []
     if table.schema == before.table.schema:
