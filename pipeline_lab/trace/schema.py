@@ -26,6 +26,14 @@ def index_type(count: int) -> type[np.int32]:
     return cast(type[np.int32], np.int16) if count <= np.iinfo(np.int16).max else np.int32
 
 
+ChooseStat = Callable[[str], str | None]
+"""Returns for the name of an event the stat that is asked of nearly all events of that name; readers may keep it at hand."""
+
+
+def choose_none(name: str) -> None:
+    """Let a reader keep no stat."""
+
+
 class StatSource(Protocol):
     """Decodes stats of events on demand; rows are event numbers of one line."""
 

@@ -20,7 +20,7 @@ from pipeline_lab.trace.archives import expand, is_archive, unpack
 from pipeline_lab.trace.file_memory import PREFIX, scratch_folder
 from pipeline_lab.trace.legacy import derived
 from pipeline_lab.trace.plausible import leave_out_impossible
-from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.schema import ChooseStat, Salvage, Trace, choose_none
 from pipeline_lab.trace.wire import ByteArray
 
 
@@ -62,37 +62,40 @@ class TraceFile:
     size_bytes: int
     others: tuple["TraceFile", ...] = ()
 
-    def read(self) -> Trace:
+    def read(self, keep: ChooseStat = choose_none) -> Trace:
         """Read the capture; if nothing in the file can be read, read the next of the others.
+
+        Args:
+            keep: Says which stat of an event to keep at hand, where the kind of file allows it.
 
         Raises:
             TraceReadError: Nothing can be read in any of them.
         """
         try:
-            return self._read()
+            return self._read(keep)
         except TraceReadError as error:
             for other in self.others:
                 with contextlib.suppress(TraceReadError):
-                    return self._replaced(other, error)
+                    return self._replaced(other, keep, error)
             raise
 
-    def _replaced(self, other: "TraceFile", error: TraceReadError) -> Trace:
+    def _replaced(self, other: "TraceFile", keep: ChooseStat, error: TraceReadError) -> Trace:
         """Read another file in place of this one, and say so."""
-        trace = other._read()
+        trace = other._read(keep)
         lost = self.size_bytes + (trace.salvage.bytes_lost if trace.salvage else 0)
         also = f" {trace.salvage.reason}" if trace.salvage else ""
         reason = f"{error} {other.path.name} was read in its place.{also}"
         return replace(trace, salvage=Salvage(lost, trace.event_count, reason))
 
-    def _read(self) -> Trace:
+    def _read(self, keep: ChooseStat) -> Trace:
         content = expand(self.path)
-        trace = leave_out_impossible(self._read_bytes(content.data))
+        trace = leave_out_impossible(self._read_bytes(content.data, keep))
         if content.cut:
             lost = trace.salvage.bytes_lost if trace.salvage else 0
             trace = replace(trace, salvage=Salvage(lost, trace.event_count, content.cut))
         return trace if trace.host else replace(trace, host=self.host)
 
-    def _read_bytes(self, data: ByteArray) -> Trace:
+    def _read_bytes(self, data: ByteArray, keep: ChooseStat) -> Trace:
         if self.kind is FileKind.LEGACY:
             from pipeline_lab.trace.legacy import local_trace
 
@@ -103,7 +106,7 @@ class TraceFile:
             return chrome_trace.read_bytes(data, self.path, window=self.window)
         from pipeline_lab.trace.xplane import xspace
 
-        return xspace.read_bytes(data, self.path, window=self.window)
+        return xspace.read_bytes(data, self.path, window=self.window, keep=keep)
 
 
 def session_file(path: Path) -> TraceFile:

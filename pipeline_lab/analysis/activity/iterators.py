@@ -22,6 +22,11 @@ no root of its own, but a generator that copies from an iterator on the host."""
 COPIES_TO_DEVICE = f"{ON_DEVICE}::Generator"
 
 
+def asked_of(name: str) -> str | None:
+    """Return the stat that tells which iterator an outermost event of one belongs to, None for other events."""
+    return "id" if name.startswith("Iterator::") and name.count("::") == 1 else None
+
+
 def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.int32]]:
     """Return id and name (index in the plane) of the iterator that each wait of a thread reads, shape (n,) each.
 

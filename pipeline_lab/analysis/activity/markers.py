@@ -17,8 +17,14 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 _NO_MARKER = re.compile(
     r"Iterator|ThreadpoolListener|Memory(?:Alloc|Dealloc)|ExecutorState|TFE_|Eager|Kernel|Prefetch|InstantiatedCaptured|\$"
 )
+_USUAL = ("train", "Profiled batch", "TraceContext")
 _KERAS_FUNCTIONS = ("train_function", "multi_step_on_iterator")
 _EVALUATION = ("test", "predict", "eval", "valid")
+
+
+def asked_of(name: str) -> str | None:
+    """Return the stat that numbers the steps which a usual marker marks, None for other events."""
+    return "step_num" if name in _USUAL else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from pipeline_lab.analysis.activity import iterators, markers
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, PerTrace, TraceView, attempt
@@ -20,6 +21,7 @@ from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.tf_data import kinds
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
@@ -166,10 +168,15 @@ def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable
     return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
 
 
+def asked_of(name: str) -> str | None:
+    """Return the stat that the analyses ask of nearly all events of a name, None if there is none."""
+    return kinds.asked_of(name) or iterators.asked_of(name) or markers.asked_of(name)
+
+
 def analyze_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
     """Return what one file says, as a rule of one session, or why it cannot be read."""
     try:
-        return tuple(map(analyze_trace, file.read().by_session()))
+        return tuple(map(analyze_trace, file.read(asked_of).by_session()))
     except TraceReadError as error:
         return Unavailable(str(error))
 

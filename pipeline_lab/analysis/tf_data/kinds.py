@@ -67,6 +67,21 @@ def role_of(name: str) -> EventRole:
     return EventRole.CONSUME if _CONSUME.fullmatch(name) else EventRole.NONE
 
 
+_ASKED = {
+    EventRole.FUNCTION: "id",
+    EventRole.BACKGROUND_FUNCTION: "id",
+    EventRole.PROCESS: "id",
+    EventRole.DONE: "id",
+    EventRole.PRODUCE: "element_id",
+    EventRole.CONSUME: "element_id",
+}
+
+
+def asked_of(name: str) -> str | None:
+    """Return the stat by which events of a name are matched with others, None if they are not."""
+    return _ASKED.get(role_of(name))
+
+
 def is_any(role: NDArray[np.int8], *roles: EventRole) -> NDArray[np.bool_]:
     """Say which entries are one of these roles; a fraction of the time of ``np.isin``."""
     found: NDArray[np.bool_] = role == roles[0]

@@ -20,6 +20,10 @@ from pipeline_lab.trace.xplane import plane_wire as stat_wire
 from pipeline_lab.trace.xplane.stats import Cells, StatNames, decode, text
 
 
+class LateTimestampError(Exception):
+    """A line says only after its events when they began: no profiler writes it so, but the format allows it."""
+
+
 class DamagedError(Exception):
     """The wire format breaks at ``position``."""
 
@@ -35,7 +39,7 @@ class LineBytes:
     Attributes:
         id, name, timestamp_ns: As in the file.
         begin, stop: Its bytes.
-        events: How many events it holds.
+        events: How many events it holds; an estimate, mostly too high, if it is long.
         offsets: Position of each event where they do not follow each other (damaged files), else None.
     """
 
@@ -94,15 +98,25 @@ def read_messages(data: ByteArray, bounds: IntArray) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(filter(None, begins)), MOST_MESSAGES))
 
 
-def read_space(data: ByteArray, budget: MemoryBudget) -> SpaceBytes:
+SAMPLED = 4096
+"""Events by which the number of those of a long line is estimated."""
+ALL = 1 << 48
+
+
+def read_space(data: ByteArray, budget: MemoryBudget, sampled: int) -> SpaceBytes:
     """Find everything but the events.
+
+    Args:
+        data: The file.
+        budget: Reserves the memory of lines and names.
+        sampled: Events of each line to look at: with ``ALL`` they are counted, and a line's other fields may come after them.
 
     Raises:
         DamagedError: Some bytes are invalid.
     """
     numbers, bounds = index_chunks(data, 0, len(data), budget, PER_PLANE, "planes")
     hosts = tuple(text(data, begin, end) for begin, end in bounds[numbers == 4].tolist())
-    planes = tuple(_read_plane(data, begin, end, budget) for begin, end in bounds[numbers == 1].tolist())
+    planes = tuple(_read_plane(data, begin, end, budget, sampled) for begin, end in bounds[numbers == 1].tolist())
     errors, warnings = (read_messages(data, bounds[numbers == field]) for field in (2, 3))
     return SpaceBytes(planes, hosts, errors, warnings)
 
@@ -120,7 +134,7 @@ def index_chunks(
     return numbers, bounds
 
 
-def _read_plane(data: ByteArray, begin: int, stop: int, budget: MemoryBudget) -> PlaneBytes:
+def _read_plane(data: ByteArray, begin: int, stop: int, budget: MemoryBudget, sampled: int) -> PlaneBytes:
     numbers, bounds = index_chunks(data, begin, stop, budget, PER_NAME, "names")
     names = bounds[numbers == 2]
     if len(names) > 1:
@@ -128,7 +142,7 @@ def _read_plane(data: ByteArray, begin: int, stop: int, budget: MemoryBudget) ->
     return build_plane(
         data,
         name=text(data, *names[0].tolist()) if len(names) else "",
-        lines=tuple(_read_lines(data, bounds[numbers == 3], budget)),
+        lines=tuple(_read_lines(data, bounds[numbers == 3], budget, sampled)),
         event_names=bounds[numbers == 4],
         stat_names=bounds[numbers == 5],
         stats=bounds[numbers == 6],
@@ -149,35 +163,40 @@ def build_plane(
     return PlaneBytes(name, lines, _read_event_names(data, event_names), known, _read_stats(data, stats, known))
 
 
-EVENT_BYTES = 32
-"""About what an event takes in a file."""
+EVENT_BYTES, LEAST_EVENT_BYTES = 32, 7
+"""About what an event takes in a file, and the least of which a file can consist (see `MemoryBudget`)."""
 
 
-def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget) -> list[LineBytes]:
+def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget, sampled: int) -> list[LineBytes]:
     budget.take(len(bounds), PER_LINE, "lines")
-    size_bytes = int((bounds[:, 1] - bounds[:, 0]).sum())
-    return on_all_cores(lambda line: _read_line(data, *line), bounds.tolist(), size_bytes // EVENT_BYTES)
+    size_bytes = int(np.minimum(bounds[:, 1] - bounds[:, 0], sampled * EVENT_BYTES).sum())
+    return on_all_cores(
+        lambda line: _read_line(data, line[0], line[1], sampled), bounds.tolist(), size_bytes // EVENT_BYTES
+    )
 
 
-def _read_line(data: ByteArray, begin: int, stop: int) -> LineBytes:
-    out = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
-    end = plane_wire.read_line(data, begin, stop, out)
+def _read_line(data: ByteArray, begin: int, stop: int, sampled: int) -> LineBytes:
+    head = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
+    end = plane_wire.read_line(data, begin, stop, sampled, head)
     if end != stop:
-        raise DamagedError(end)
-    return build_line(data, out, begin, stop)
+        if head[plane_wire.LINE_EVENTS] < sampled:
+            raise DamagedError(end)
+        expected = sampled * (stop - begin) // (end - begin)
+        head[plane_wire.LINE_EVENTS] = min(expected + expected // 8, (stop - begin) // LEAST_EVENT_BYTES)
+    return build_line(data, head, begin, stop)
 
 
-def build_line(data: ByteArray, header: IntArray, begin: int, stop: int) -> LineBytes:
+def build_line(data: ByteArray, head: IntArray, begin: int, stop: int) -> LineBytes:
     """Make a line of its ``plane_wire.LINE_…`` columns."""
-    name = text(data, int(header[plane_wire.LINE_NAME]), int(header[plane_wire.LINE_NAME_END]))
-    display = text(data, int(header[plane_wire.LINE_DISPLAY]), int(header[plane_wire.LINE_DISPLAY_END]))
+    name = text(data, int(head[plane_wire.LINE_NAME]), int(head[plane_wire.LINE_NAME_END]))
+    display = text(data, int(head[plane_wire.LINE_DISPLAY]), int(head[plane_wire.LINE_DISPLAY_END]))
     return LineBytes(
-        id=int(header[plane_wire.LINE_ID]),
+        id=int(head[plane_wire.LINE_ID]),
         name=name or display,
-        timestamp_ns=int(header[plane_wire.LINE_TIMESTAMP]),
+        timestamp_ns=int(head[plane_wire.LINE_TIMESTAMP]),
         begin=begin,
         stop=stop,
-        events=int(header[plane_wire.LINE_EVENTS]),
+        events=int(head[plane_wire.LINE_EVENTS]),
     )
 
 

@@ -1,5 +1,8 @@
 """Compiled loops over lines, names, events and stats of an XPlane (``xplane.proto``); see `wire` for what they assume."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.instructions import fetch_early
 from pipeline_lab.trace.wire import (
@@ -37,32 +40,44 @@ NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_B
 
 
 @compiled
-def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
-    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,), all 0 before; return where it ends or breaks."""
+def read_line(data: ByteArray, begin: int, stop: int, most: int, out: Int64Array) -> int:
+    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,), all 0 before, as far as its first ``most`` events.
+
+    Returns:
+        Where it ends or breaks, or where the first of these events comes that is too many.
+    """
     at, events = begin, 0
     while 0 <= at < stop:
         fetch_early(data, at + AHEAD)
         if is_short_chunk(data, at, stop, EVENT_TAG):
+            number, wire, value, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+        else:
+            number, wire, value, after = read_field(data, at, stop)
+            if after < 0:
+                break
+        if number == 4 and wire == CHUNK:
+            if events == most:
+                break
             events += 1
-            at += 2 + data[at + 1]
-            continue
-        number, wire, value, after = read_field(data, at, stop)
-        if after < 0:
-            break
-        if wire == CHUNK:
-            if number == 4:
-                events += 1
-            elif number == 2:
-                out[LINE_NAME], out[LINE_NAME_END] = after - value, after
-            elif number == 11:
-                out[LINE_DISPLAY], out[LINE_DISPLAY_END] = after - value, after
-        elif number == 1:
-            out[LINE_ID] = value
-        elif number == 3:
-            out[LINE_TIMESTAMP] = value
+        else:
+            put_head(number, wire, value, after, out)
         at = after
     out[LINE_EVENTS] = events
     return at
+
+
+@compiled
+def put_head(number: int, wire: int, value: int, after: int, out: Int64Array) -> None:
+    """Write a field of an XLine, other than an event, into its ``LINE_…`` columns; see `read_field`."""
+    if wire == CHUNK:
+        if number == 2:
+            out[LINE_NAME], out[LINE_NAME_END] = after - value, after
+        elif number == 11:
+            out[LINE_DISPLAY], out[LINE_DISPLAY_END] = after - value, after
+    elif number == 1:
+        out[LINE_ID] = value
+    elif number == 3:
+        out[LINE_TIMESTAMP] = value
 
 
 @compiled
@@ -133,35 +148,53 @@ def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
 
 
 @compiled
-def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int]:
+def find_index(metadata_id: int, table: Int32Array, ids: Int64Array, order: Int32Array) -> int:
+    """Return the index of a metadata id, which ``table`` holds if it is small, or -1."""
+    return int(table[metadata_id]) if 0 <= metadata_id < len(table) else find_name(ids, order, metadata_id)
+
+
+@compiled
+def read_usual_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int, int]:
     """Read an event as nearly all are written: metadata id, offset, duration (both ps), stats; `VARINT_ROOM` bytes have to follow it.
 
     Returns:
-        These three, and where it ends: elsewhere than at ``stop`` if it is another one, for `read_event`.
+        These three, where its stats begin, and where it ends: elsewhere than at ``stop`` if it is another one, for `read_any_event`.
     """
     metadata_id, offset_ps, duration_ps, at = 0, 0, 0, begin
     if at >= stop or data[at] != METADATA_TAG:
-        return 0, 0, 0, DAMAGED
+        return 0, 0, 0, begin, DAMAGED
     metadata_id, at = read_varint_at_once(data, at + 1)
     if not 0 < at < stop or data[at] != OFFSET_TAG:
-        return 0, 0, 0, DAMAGED
+        return 0, 0, 0, begin, DAMAGED
     offset_ps, at = read_varint_at_once(data, at + 1)
     if 0 < at < stop and data[at] == DURATION_TAG:
         duration_ps, at = read_varint_at_once(data, at + 1)
+    stats = at
     while 0 < at < stop and data[at] == STATS_TAG:
         if data[at + 1] < 0x80:
             at += 2 + data[at + 1]
         else:
             length, at = read_varint_at_once(data, at + 1)
             if at < 0 or not 0 <= length <= stop - at:
-                return 0, 0, 0, DAMAGED
+                return 0, 0, 0, begin, DAMAGED
             at += length
-    return metadata_id, offset_ps, duration_ps, at
+    return metadata_id, offset_ps, duration_ps, stats, at
 
 
 @compiled
-def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
-    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks."""
+def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int, int]:
+    """Return metadata id, offset, duration (both ps), whether it has a place in time, before which byte there is no stat, and where it ends or breaks."""
+    if stop + VARINT_ROOM <= len(data):
+        metadata_id, offset_ps, duration_ps, stats, end = read_usual_event(data, begin, stop)
+        if end == stop:
+            return metadata_id, offset_ps, duration_ps, True, stats, end
+    metadata_id, offset_ps, duration_ps, placed, end = read_any_event(data, begin, stop)
+    return metadata_id, offset_ps, duration_ps, placed, begin, end
+
+
+@compiled
+def read_any_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
+    """Read an event as `read_event` does, however it is written."""
     metadata_id, offset_ps, duration_ps, placed = 0, 0, 0, True
     at = begin
     while at < stop:
@@ -197,45 +230,55 @@ def fill_events(
     columns: tuple[Int64Array, Int64Array, Int32Array],
     offsets: Int64Array,
     stride: int,
-) -> tuple[int, int]:
+    head: Int64Array,
+    keep: tuple[Int8Array, Int64Array, Int64Array],
+    kept: tuple[Int32Array, Int64Array],
+    first_row: int,
+) -> tuple[int, int, int]:
     """Read a line's events into columns: start and duration (ns since the origin), name index.
 
     Events that only count occurrences have no place in time and are left out. A name that ``lookup`` does not know gets
-    the index -1. Every ``stride``-th event's position goes to ``offsets``.
+    the index -1. Every ``stride``-th event's position goes to ``offsets``. What the line's other fields say goes to ``head`` (see
+    `read_line`), to whose count of events those are added that were read or left out.
+
+    Of the events of some names one stat is kept, see `keep_stat`. ``first_row`` is the number on the line of the first event.
 
     Returns:
-        Events written, and where the columns were full, or the line ends or breaks.
+        Events written; where the columns were full, or the line ends or breaks; and how many stats were kept.
     """
     table, ids, order = lookup
     start, duration, name_index = columns
     at, stop = bounds
-    row = 0
-    while 0 <= at < stop and row < len(start):
+    row, known = 0, 0
+    while 0 <= at < stop:
         fetch_early(data, at + AHEAD)
         if is_short_chunk(data, at, stop, EVENT_TAG):
             number, wire, length, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
         else:
             number, wire, length, after = read_field(data, at, stop)
             if after < 0:
-                return row, at
+                return row, at, known
         if number == 4 and wire == CHUNK:
-            metadata_id, offset_ps, duration_ps, placed, end = 0, 0, 0, True, DAMAGED
-            if after + VARINT_ROOM <= len(data):
-                metadata_id, offset_ps, duration_ps, end = read_usual_event(data, after - length, after)
+            if row == len(start):
+                return row, at, known
+            metadata_id, offset_ps, duration_ps, placed, stats, end = read_event(data, after - length, after)
             if end != after:
-                metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
-                if end != after:
-                    return row, end
+                return row, end, known
+            head[LINE_EVENTS] += 1
             if placed:
                 start_ns, duration[row] = to_ns(offset_ps, duration_ps)
                 start[row] = timestamp_ns + start_ns
-                known = 0 <= metadata_id < len(table)
-                name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
-                if row % stride == 0:
-                    offsets[row // stride] = at
+                name = find_index(metadata_id, table, ids, order)
+                name_index[row] = name
+                if name >= 0 and keep[0][name] >= 0:
+                    known = keep_stat(data, stats, after, name, keep, kept, known, first_row + row)
+                if (first_row + row) % stride == 0:
+                    offsets[(first_row + row) // stride] = at
                 row += 1
+        else:
+            put_head(number, wire, length, after, head)
         at = after
-    return row, at
+    return row, at, known
 
 
 @compiled
@@ -256,15 +299,46 @@ def fill_scattered(
     row = 0
     for at in offsets:
         _, _, length, after = read_field(data, at, len(data))
-        metadata_id, offset_ps, duration_ps, placed, _ = read_event(data, after - length, after)
+        metadata_id, offset_ps, duration_ps, placed, _, _ = read_event(data, after - length, after)
         if placed:
             start_ns, duration[row] = to_ns(offset_ps, duration_ps)
             start[row] = timestamp_ns + start_ns
-            known = 0 <= metadata_id < len(table)
-            name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
+            name_index[row] = find_index(metadata_id, table, ids, order)
             offsets[row] = at
             row += 1
     return row
+
+
+@compiled
+def keep_stat(
+    data: ByteArray,
+    begin: int,
+    stop: int,
+    name: int,
+    keep: tuple[Int8Array, Int64Array, Int64Array],
+    kept: tuple[Int32Array, Int64Array],
+    count: int,
+    row: int,
+) -> int:
+    """Append the stat that is kept of events of this name, and the event's row, to what is kept.
+
+    ``keep`` is the number of the stat by name, or -1, and the ids of each stat and their bounds (see `find_event_stats`).
+
+    Returns:
+        How many are kept now; -1, and for all later ones, if the stat is another value than a number.
+    """
+    of_name, wanted, bounds = keep
+    rows, values = kept
+    if count < 0:
+        return count
+    ids = wanted[bounds[of_name[name]] : bounds[of_name[name] + 1]]
+    kind, value, _ = find_event_stat(data, begin, stop, ids)
+    if kind == ABSENT:
+        return count
+    if kind not in (UINT64, INT64):
+        return -1
+    rows[count], values[count] = row, value
+    return count + 1
 
 
 STAT_ID_TAG = 0x08
@@ -429,3 +503,44 @@ def find_name_stats(
     """Find a stat in event metadata at ``bodies``, shape (n, 2)."""
     for k in range(len(bodies)):
         kinds[k], values[k, 0], values[k, 1] = find_stat(data, bodies[k, 0], bodies[k, 1], 5, wanted)
+
+
+@compiled
+def find_kept(
+    kept: tuple[Int32Array, Int64Array],
+    name_index: Int32Array,
+    stat_of_name: Int8Array,
+    stat: int,
+    rows: Int64Array,
+    known: NDArray[np.bool_],
+    values: Int64Array,
+) -> bool:
+    """Find a stat of events among those that `fill_events` kept, and which have it; say whether it was kept of all of them."""
+    kept_rows, kept_values = kept
+    at, before = 0, 0
+    for k in range(len(rows)):
+        row = rows[k]
+        name = name_index[row]
+        if name >= len(stat_of_name) or stat_of_name[name] != stat:
+            return False
+        if row < before:
+            at = first_from(kept_rows, row)
+        while at < len(kept_rows) and kept_rows[at] < row:
+            at += 1
+        known[k] = at < len(kept_rows) and kept_rows[at] == row
+        values[k] = kept_values[at] if known[k] else 0
+        before = row
+    return True
+
+
+@compiled
+def first_from(rows: Int32Array, least: int) -> int:
+    """Return where the first of these ascending rows is that is not below ``least``."""
+    low, high = 0, len(rows)
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low

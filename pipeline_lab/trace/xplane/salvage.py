@@ -15,6 +15,7 @@ from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.wire import CHUNK, DAMAGED, VARINT, ByteArray, Int64Array, read_field, read_varint
 from pipeline_lab.trace.xplane import plane_wire
 from pipeline_lab.trace.xplane.layout import (
+    ALL,
     LineBytes,
     PlaneBytes,
     SpaceBytes,
@@ -380,7 +381,7 @@ def _read_head(data: ByteArray, mark: IntArray) -> LineBytes:
     """Read id, name and time base from the head of a line (or of a plane, which begins alike)."""
     header = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
     begin, stop = _bounds(mark)
-    plane_wire.read_line(data, begin, stop, header)
+    plane_wire.read_line(data, begin, stop, ALL, header)
     return build_line(data, header, begin, stop)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.file_memory import release_pages
-from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, StatSource
+from pipeline_lab.trace.schema import BoolArray, ChooseStat, IndexArray, IntArray, StatSource
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 
@@ -58,6 +58,93 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class ToKeep:
+    """Which stat of a plane's events is kept while they are read.
+
+    Attributes:
+        stats: The names of such stats.
+        of_name: Which of them it is, by the event's name, -1 for none, shape (names,).
+        ids: The ids of all of them.
+        bounds: Where those of each begin in ``ids``, and where the last one's end, shape (stats + 1,).
+    """
+
+    stats: tuple[str, ...]
+    of_name: NDArray[np.int8]
+    ids: IntArray
+    bounds: IntArray
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int8], IntArray, IntArray]:
+        return self.of_name, self.ids, self.bounds
+
+
+def choose_kept(keep: ChooseStat, event_names: Sequence[str], first: int, stat_names: StatNames) -> ToKeep:
+    """Ask which stat of each event is to be kept; the index of the k-th name is ``first + k``."""
+    chosen = list(map(keep, event_names))
+    stats = tuple(sorted({stat for stat in chosen if stat is not None}))
+    numbers = {stat: number for number, stat in enumerate(stats)}
+    of_name = np.full(first + len(chosen), -1, np.int8)
+    of_name[first:] = [-1 if stat is None else numbers[stat] for stat in chosen]
+    ids = [stat_names.ids(stat) for stat in stats]
+    return ToKeep(
+        stats, of_name, np.concatenate([_NONE, *ids]), np.array([*accumulate(map(len, ids), initial=0)], np.int64)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class KeptStats:
+    """Numbers that some events of a line have as the stat that is kept of them; those of its events that are not here lack it.
+
+    Attributes:
+        chosen: Which stat it is.
+        rows: Their events, ascending, shape (n,).
+        values: The numbers, shape (n,).
+    """
+
+    chosen: ToKeep
+    rows: IndexArray
+    values: IntArray
+
+
+class StatKeeper:
+    """Collects what is kept of the events of one line while they are read, piece by piece.
+
+    Attributes:
+        chosen: Which stat it is.
+    """
+
+    def __init__(self, chosen: ToKeep, events: int) -> None:
+        self.chosen = chosen
+        self._rows, self._values = np.empty(0, np.int32), _NONE
+        self._count = 0
+        self.widen(events)
+
+    def widen(self, events: int) -> None:
+        """Make room for those of so many events; where none comes to lie it takes no memory."""
+        if self.chosen.stats:
+            rows, values = np.empty(events, np.int32), np.empty(events, np.int64)
+            rows[: self._count], values[: self._count] = self._rows[: self._count], self._values[: self._count]
+            self._rows, self._values = rows, values
+
+    @property
+    def room(self) -> tuple[NDArray[np.int32], IntArray]:
+        """Where `plane_wire.fill_events` puts it."""
+        return self._rows[self._count :], self._values[self._count :]
+
+    def add(self, count: int) -> None:
+        """Take what was kept of a piece; a stat that is something else than a number (-1) ends it."""
+        if count < 0:
+            self.chosen = replace(self.chosen, stats=(), of_name=np.full_like(self.chosen.of_name, -1))
+        self._count += count
+
+    def kept(self) -> KeptStats | None:
+        """Return all that was kept; None if nothing can be said from it."""
+        if not self.chosen.stats:
+            return None
+        return KeptStats(self.chosen, self._rows[: self._count], self._values[: self._count])
+
+
+@dataclass(frozen=True, eq=False)
 class EventStats(StatSource):
     """Decodes the stats of one line's events.
 
@@ -73,6 +160,7 @@ class EventStats(StatSource):
         first_name: Index of the name that the first of ``bodies`` belongs to.
         bodies: Bounds of the plane's event metadata that hold stats, shape (m, 2), or (0, 2) if none does.
         names: The plane's stat names.
+        kept: What need not be looked for.
     """
 
     data: ByteArray
@@ -83,12 +171,32 @@ class EventStats(StatSource):
     first_name: int
     bodies: IntArray
     names: StatNames
+    kept: KeptStats | None = None
 
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
-        return self._as_ints(*self._find(rows, (stat,)))
+        return self._find_kept(rows, stat) or self._as_ints(*self._find(rows, (stat,)))
 
     def each_ints(self, rows: IntArray, stats: Sequence[str]) -> list[tuple[IntArray, BoolArray]]:
+        if len(stats) == 1:
+            return [self.ints(rows, stats[0])]
         return list(map(self._as_ints, self._find(rows, stats)))
+
+    def _find_kept(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray] | None:
+        """Return a stat of events that was kept of all of them, else None."""
+        if self.kept is None or stat not in self.kept.chosen.stats:
+            return None
+        rows = self._checked(rows)
+        chosen, known, values = self.kept.chosen, np.empty(len(rows), np.bool_), np.empty(len(rows), np.int64)
+        number = chosen.stats.index(stat)
+        numbers = (self.kept.rows, self.kept.values)
+        found = plane_wire.find_kept(numbers, self.name_index, chosen.of_name, number, rows, known, values)
+        return (values, known) if found else None
+
+    def _checked(self, rows: IntArray) -> IntArray:
+        rows = np.ascontiguousarray(rows, np.int64)
+        if (rows.view(np.uint64) >= len(self.name_index)).any():  # negative ones are large then
+            raise IndexError(f"rows must lie in [0, {len(self.name_index)})")
+        return rows
 
     def _as_ints(self, cells: Cells) -> tuple[IntArray, BoolArray]:
         is_number = (cells.kinds == plane_wire.INT64) | (cells.kinds == plane_wire.UINT64)
@@ -129,9 +237,7 @@ class EventStats(StatSource):
 
     def _find(self, rows: IntArray, stats: Sequence[str]) -> list[Cells]:
         """Find some stats of some events, all of an event's at once."""
-        rows = np.ascontiguousarray(rows, np.int64)
-        if (rows.view(np.uint64) >= len(self.name_index)).any():  # negative ones are large then
-            raise IndexError(f"rows must lie in [0, {len(self.name_index)})")
+        rows = self._checked(rows)
         wanted = [self.names.ids(stat) for stat in stats]
         kinds, values = np.zeros((len(stats), len(rows)), np.int8), np.zeros((len(stats), len(rows), 2), np.int64)
         found = list(map(Cells, kinds, values))

@@ -1,8 +1,8 @@
 """Read an ``.xplane.pb`` file into columns, without TensorFlow and without building a message tree.
 
-The file is mapped, not loaded. A first pass finds planes, lines and names and counts events, a second one fills the
-columns, several lines at a time where cores allow; both are compiled and check every byte that they touch. Stats stay
-encoded until one is needed.
+The file is mapped, not loaded. A first pass finds planes, lines and names, a second one fills the columns with the events,
+several lines at a time where cores allow; both are compiled and check every byte that they touch. How many events a long line
+holds is estimated by its first ones. Stats stay encoded until one is needed.
 
 All planes of a file share one time axis. TensorFlow writes ``line.timestamp_ns`` relative to the start of the session,
 and newer captures say in a plane called ``Task Environment`` when that was. Some captures hold times since the epoch
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +22,36 @@ import numpy as np
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_EVENT, MemoryBudget, empty_on_disk, map_path, release_pages
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane, Salvage, Trace, index_type
+from pipeline_lab.trace.schema import (
+    ChooseStat,
+    IndexArray,
+    IntArray,
+    Line,
+    Plane,
+    Salvage,
+    Trace,
+    choose_none,
+    index_type,
+)
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
-from pipeline_lab.trace.xplane.layout import DamagedError, LineBytes, PlaneBytes, SpaceBytes, read_space
-from pipeline_lab.trace.xplane.stats import EventStats
+from pipeline_lab.trace.xplane.layout import (
+    ALL,
+    SAMPLED,
+    DamagedError,
+    LateTimestampError,
+    LineBytes,
+    PlaneBytes,
+    SpaceBytes,
+    build_line,
+    read_space,
+)
+from pipeline_lab.trace.xplane.stats import EventStats, KeptStats, StatKeeper, ToKeep, choose_kept
 
 STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
 PIECE = 1 << 18
-"""Events that are read before the file's pages are given back; a multiple of the stride."""
-WORTH_A_THREAD = 100_000
+"""Events that are read before the file's pages are given back."""
 MOST_IN_MEMORY = 1 << 24
 """Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files."""
 
@@ -59,27 +79,33 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """The columns of one line's events, and the position of every ``stride``-th."""
+    """The columns of one line's events, the position of every ``stride``-th, and what the line's other fields say."""
 
+    line: LineBytes
     start_ns: IntArray
     duration_ns: IntArray
     name_index: IndexArray
     offsets: IntArray
     stride: int
+    kept: KeptStats | None
 
 
 @dataclass(frozen=True, eq=False)
 class PlanePart:
-    """One plane of the file with what its lines need: where its names begin in the merged plane, and its time base."""
+    """One plane of the file with what its lines need: where its names begin in the merged plane, its time base, what is kept."""
 
     plane: PlaneBytes
     first_name: int
     lookup: Lookup
     base_ns: Callable[[int], int]
+    chosen: ToKeep
 
 
 def read_planes(
-    data: ByteArray, planes: Iterable[tuple[PlaneBytes, Callable[[int], int]]], budget: MemoryBudget
+    data: ByteArray,
+    planes: Iterable[tuple[PlaneBytes, Callable[[int], int]]],
+    budget: MemoryBudget,
+    keep: ChooseStat = choose_none,
 ) -> tuple[Plane, ...]:
     """Read all events; planes of one name become one.
 
@@ -87,25 +113,30 @@ def read_planes(
         data: The file.
         planes: Each plane, and what turns a line's timestamp into ns since the trace's origin.
         budget: Reserves the columns' memory.
+        keep: Says which stat is kept of an event.
 
     Raises:
-        DamagedError: An event's bytes are invalid.
+        DamagedError, LateTimestampError: As `read_line` does.
     """
     merged: dict[str, list[PlanePart]] = {}
     for plane, base_ns in planes:
         parts = merged.setdefault(plane.name, [])
         first = sum(len(part.plane.event_names.names) for part in parts)
-        parts.append(PlanePart(plane, first, find_lookup(plane.event_names.ids, first), base_ns))
+        # What events do not carry themselves may be in their metadata: then what is kept of them would not be all.
+        asked = choose_none if len(plane.event_names.bodies) else keep
+        chosen = choose_kept(asked, plane.event_names.names, first, plane.stat_names)
+        parts.append(PlanePart(plane, first, find_lookup(plane.event_names.ids, first), base_ns, chosen))
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
     names = max((sum(len(part.plane.event_names.names) for part in parts) for parts in merged.values()), default=0)
     # One array for all lines is cheaper than one for each: the system hands out large ones in large pages.
-    columns = _empty_columns(events, index_type(names), on_disk=events > MOST_IN_MEMORY)
+    columns = _empty_columns(events, index_type(names))
     ends = pairwise(accumulate((line.events for _, _, line in todo), initial=0))
     jobs = [(part, line, slice(*rows)) for (_, part, line), rows in zip(todo, ends, strict=True)]
-    each = map if events < WORTH_A_THREAD else on_all_cores
-    lines = list(each(lambda job: read_line(data, job[0], job[1], job[2], columns), jobs))
+    longest_first = sorted(range(len(jobs)), key=lambda number: -jobs[number][1].events)
+    read = on_all_cores(lambda number: read_line(data, *jobs[number], columns, budget), longest_first, events)
+    lines = [line for _, line in sorted(zip(longest_first, read, strict=True), key=itemgetter(0))]
     owners = [name for name, _, _ in todo]
     return tuple(
         _merge(name, parts, [line for owner, line in zip(owners, lines, strict=True) if owner == name])
@@ -123,7 +154,9 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, columns: EventColumnArrays) -> Line:
+def read_line(
+    data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, columns: EventColumnArrays, budget: MemoryBudget
+) -> Line:
     """Read one line's events; names that the plane does not know get the index -1.
 
     Args:
@@ -132,15 +165,21 @@ def read_line(data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, co
         line: Where its events are.
         rows: Where they go.
         columns: For the events of all lines.
+        budget: Reserves what these do not hold.
+
+    Raises:
+        DamagedError: An event's bytes are invalid.
+        LateTimestampError: The line's timestamp is not the one that was found before its events.
     """
     start, duration, name_index = columns
     own = (start[rows], duration[rows], name_index[rows])
     if line.offsets is not None:
         filled = _fill_scattered(data, part, line, line.offsets, own)
     else:
-        filled = _fill(data, part, line, STRIDE, own)
+        filled = _fill(data, part, line, STRIDE, own, budget)
+        line = filled.line
         if len(filled.start_ns) < line.events:
-            filled = _fill(data, part, line, 1, own)
+            filled = _fill(data, part, line, 1, own, budget)
     for column in columns:
         release_pages(column, rows.start * column.itemsize, rows.stop * column.itemsize)
     plane = part.plane
@@ -153,25 +192,68 @@ def read_line(data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, co
         part.first_name,
         plane.event_names.bodies,
         plane.stat_names,
+        filled.kept,
     )
     return Line(line.id, line.name, filled.start_ns, filled.duration_ns, filled.name_index, stats)
 
 
-def _fill(data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays) -> Filled:
+def _fill(
+    data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays, budget: MemoryBudget
+) -> Filled:
     """Fill the columns piece by piece; the file's pages that a piece has touched need not stay in memory."""
-    offsets = np.empty(-(-line.events // stride), np.int64)
+    head, offsets = np.zeros(plane_wire.LINE_COLUMNS, np.int64), _empty_offsets(columns, stride)
     base_ns, row, at = part.base_ns(line.timestamp_ns), 0, line.begin
-    while at < line.stop and row < line.events:
-        piece, bounds = slice(row, row + PIECE), (at, line.stop)
-        room = (columns[0][piece], columns[1][piece], columns[2][piece])
-        places = offsets[row // stride :]
-        written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, room, places, stride)
-        if written < len(room[0]) and end != line.stop:
-            raise DamagedError(end)
-        if line.events > PIECE:
+    keeper = StatKeeper(part.chosen, len(columns[0]))
+    while True:
+        room = (columns[0][row : row + PIECE], columns[1][row : row + PIECE], columns[2][row : row + PIECE])
+        written, end, kept = plane_wire.fill_events(
+            data,
+            (at, line.stop),
+            base_ns,
+            part.lookup.arrays,
+            room,
+            offsets,
+            stride,
+            head,
+            keeper.chosen.arrays,
+            keeper.room,
+            row,
+        )
+        keeper.add(kept)
+        if len(columns[0]) > PIECE:
             release_pages(data, at, end)
         row, at = row + written, end
-    return _filled(columns, row, offsets, stride)
+        if at == line.stop:
+            break
+        if written < len(room[0]):
+            raise DamagedError(at)
+        if row == len(columns[0]):
+            columns = _widen(data, line, at, columns, budget)
+            keeper.widen(len(columns[0]))
+            offsets = np.concatenate((offsets, _empty_offsets(columns, stride)[len(offsets) :]))
+    told = build_line(data, head, line.begin, line.stop)
+    if told.timestamp_ns != line.timestamp_ns:
+        raise LateTimestampError
+    return _filled(told, columns, row, offsets, stride, keeper.kept())
+
+
+def _empty_offsets(columns: EventColumnArrays, stride: int) -> IntArray:
+    return np.empty(-(-len(columns[0]) // stride), np.int64)
+
+
+def _widen(
+    data: ByteArray, line: LineBytes, at: int, columns: EventColumnArrays, budget: MemoryBudget
+) -> EventColumnArrays:
+    """Return the full columns of a line with room for its other events, which begin at ``at``."""
+    head = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
+    end = plane_wire.read_line(data, at, line.stop, ALL, head)
+    if end != line.stop:
+        raise DamagedError(end)
+    more = int(head[plane_wire.LINE_EVENTS])
+    budget.take(more, PER_EVENT, "events")
+    start, duration, name_index = _empty_columns(len(columns[0]) + more, columns[2].dtype.type)
+    start[:-more], duration[:-more], name_index[:-more] = columns
+    return start, duration, name_index
 
 
 def _fill_scattered(
@@ -179,16 +261,23 @@ def _fill_scattered(
 ) -> Filled:
     base_ns = part.base_ns(line.timestamp_ns)
     written = plane_wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
-    return _filled(columns, written, offsets, 1)
+    return _filled(line, columns, written, offsets, 1)
 
 
-def _filled(columns: EventColumnArrays, count: int, offsets: IntArray, stride: int) -> Filled:
+def _filled(
+    line: LineBytes,
+    columns: EventColumnArrays,
+    count: int,
+    offsets: IntArray,
+    stride: int,
+    kept: KeptStats | None = None,
+) -> Filled:
     start, duration, name_index = columns
-    return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
+    return Filled(line, start[:count], duration[:count], name_index[:count], offsets, stride, kept)
 
 
-def _empty_columns(count: int, index: type[np.int32], *, on_disk: bool) -> EventColumnArrays:
-    empty = empty_on_disk if on_disk else np.empty
+def _empty_columns(count: int, index: type[np.int32]) -> EventColumnArrays:
+    empty = empty_on_disk if count > MOST_IN_MEMORY else np.empty
     return empty(count, np.int64), empty(count, np.int64), empty(count, index)
 
 
@@ -259,38 +348,42 @@ _PROCESS = re.compile(r"\.rank\d+(?=\.xplane\.pb)")
 """How the file of one of several processes of a job is named: ``<host>.rank1.xplane.pb``."""
 
 
-def read_xplane(path: Path, *, window: str = "") -> Trace:
+def read_xplane(path: Path, *, window: str = "", keep: ChooseStat = choose_none) -> Trace:
     """Read one capture.
 
     Args:
         path: An ``.xplane.pb`` file.
         window: Name of the session folder it belongs to.
+        keep: Says which stat to keep at hand of an event.
 
     Raises:
         TraceReadError: The file cannot be opened, is empty or is no XSpace.
     """
-    return read_bytes(map_path(path), path, window=window)
+    return read_bytes(map_path(path), path, window=window, keep=keep)
 
 
-def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
+def read_bytes(data: ByteArray, path: Path, *, window: str = "", keep: ChooseStat = choose_none) -> Trace:
     """Read a serialized XSpace, salvaging what can be if it is damaged.
 
     Args:
         data: The bytes, mapped or in memory.
         path: Where they came from.
         window: Name of the session folder.
+        keep: Says which stat to keep at hand of an event.
     """
     try:
-        return _read_sound(data, path, window) or _read_damaged(data, path, window)
+        return _read_sound(data, path, window, keep, SAMPLED) or _read_damaged(data, path, window)
     finally:
         release_pages(data)
 
 
-def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
+def _read_sound(data: ByteArray, path: Path, window: str, keep: ChooseStat, sampled: int) -> Trace | None:
     """Read a sound file; return None if it is damaged."""
     budget = MemoryBudget(path.name, len(data))
     try:
-        return build_trace(data, read_space(data, budget), budget, path, window)
+        return build_trace(data, read_space(data, budget, sampled), budget, path, window, keep)
+    except LateTimestampError:
+        return _read_sound(data, path, window, keep, ALL)
     except DamagedError:
         return None
 
@@ -307,7 +400,14 @@ def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
     return replace(trace, salvage=Salvage(loss.skipped + loss.missing, trace.event_count, reason))
 
 
-def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: Path, window: str) -> Trace:
+def build_trace(
+    data: ByteArray,
+    space: SpaceBytes,
+    budget: MemoryBudget,
+    path: Path,
+    window: str,
+    keep: ChooseStat = choose_none,
+) -> Trace:
     """Read the events of ``space`` and put them on one time axis."""
     if not any(plane.name for plane in space.planes):
         raise TraceReadError(
@@ -322,7 +422,7 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: 
         path=path,
         host=_name_host(space.hostnames, path),
         window=window,
-        planes=read_planes(data, bases, budget),
+        planes=read_planes(data, bases, budget, keep),
         origin_epoch_ns=origin,
         start_ns=start,
         stop_ns=stop,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.trace.wire import VARINT_ROOM
-from pipeline_lab.trace.xplane.plane_wire import find_event_stat, find_stat, read_event, read_usual_event
+from pipeline_lab.trace.xplane.plane_wire import find_event_stat, find_stat, read_any_event, read_usual_event
 from tests.support.machines import on_x86_linux
 from tests.support.xspace import chunk, double, number
 
@@ -66,17 +66,23 @@ def test_what_is_read_at_once_is_what_its_fields_say(after: bytes) -> None:
     at_once = 0
     for event in made_of(FIELDS, 4):
         data = np.frombuffer(event + after, np.uint8)
-        *values, end = read_usual_event(data, 0, len(event))
+        *values, stats, end = read_usual_event(data, 0, len(event))
         if end == len(event):
-            assert (*values, True, end) == read_event(data, 0, len(event)), event.hex()
+            assert (*values, True, end) == read_any_event(data, 0, len(event)), event.hex()
+            ids = np.array([2, 3], np.int64)
+            assert find_stat(data, stats, end, 4, ids) == find_stat(data, 0, end, 4, ids), event.hex()
             at_once += 1
     assert at_once > 40
 
 
 def test_what_profilers_write_is_read_at_once() -> None:
-    event = number(1, 300) + number(2, 7 * 10**12) + number(3, 2**56 - 1) + chunk(4, b"stat") + chunk(4, bytes(130))
-    data = np.frombuffer(event + bytes(VARINT_ROOM), np.uint8)
-    assert read_usual_event(data, 0, len(event)) == (300, 7 * 10**12, 2**56 - 1, len(event))
+    times, stats = (
+        number(1, 300) + number(2, 7 * 10**12) + number(3, 2**56 - 1),
+        chunk(4, b"stat") + chunk(4, bytes(130)),
+    )
+    data = np.frombuffer(times + stats + bytes(VARINT_ROOM), np.uint8)
+    end = len(times + stats)
+    assert read_usual_event(data, 0, end) == (300, 7 * 10**12, 2**56 - 1, len(times), end)
 
 
 @pytest.mark.parametrize("room", [0, VARINT_ROOM])
@@ -92,9 +98,9 @@ def test_a_stat_is_found_alike(wanted: tuple[int, ...], room: int) -> None:
 @given(event=st.binary(max_size=40), after=st.binary(min_size=VARINT_ROOM, max_size=VARINT_ROOM))
 def test_no_bytes_are_read_otherwise(event: bytes, after: bytes) -> None:
     data = np.frombuffer(event + after, np.uint8)
-    *values, end = read_usual_event(data, 0, len(event))
+    *values, _, end = read_usual_event(data, 0, len(event))
     if end == len(event):
-        assert (*values, True, end) == read_event(data, 0, len(event))
+        assert (*values, True, end) == read_any_event(data, 0, len(event))
 
 
 AT_THE_END = """
@@ -108,13 +114,15 @@ page = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + mmap.PAGESIZE
 assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(page), mmap.PAGESIZE, 0) == 0  # whoever reads on crashes
 whole = np.frombuffer(memory, np.uint8, mmap.PAGESIZE)
 table, ids, room = np.arange(8, dtype=np.int32), np.arange(8), [np.zeros(8, kind) for kind in (np.int64, np.int64, np.int16)]
+keep, kept = (np.zeros(8, np.int8), np.array([2]), np.array([0, 1])), (np.zeros(8, np.int32), np.zeros(8, np.int64))
 for event in [*made_of(FIELDS, 2), *made_of(STATS, 2)]:
     for line in (chunk(4, event), chunk(4, event) + b"\\x08" + b"\\x80" * 9, chunk(4, event) + b"\\x80" * 9):
         data = whole[len(whole) - len(line):]
         data[:] = np.frombuffer(line, np.uint8)
         stop = len(chunk(4, event))
-        read_line(data, 0, stop, np.zeros(LINE_COLUMNS, np.int64))
-        fill_events(data, (0, stop), 0, (table, ids, table), tuple(room), np.zeros(8, np.int64), 16)
+        read_line(data, 0, stop, 9, np.zeros(LINE_COLUMNS, np.int64))
+        head, offsets = np.zeros(LINE_COLUMNS, np.int64), np.zeros(8, np.int64)
+        fill_events(data, (0, stop), 0, (table, ids, table), tuple(room), offsets, 16, head, keep, kept, 0)
         find_event_stat(data, stop - len(event), stop, np.array([2]))
 """
 
