@@ -67,19 +67,18 @@ def role_of(name: str) -> EventRole:
     return EventRole.CONSUME if _CONSUME.fullmatch(name) else EventRole.NONE
 
 
-_ASKED = {
-    EventRole.FUNCTION: "id",
-    EventRole.BACKGROUND_FUNCTION: "id",
-    EventRole.PROCESS: "id",
-    EventRole.DONE: "id",
-    EventRole.PRODUCE: "element_id",
-    EventRole.CONSUME: "element_id",
-}
+_MATCHED_BY_ID = (EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
+_USUAL_BUFFER = ("PrefetchProduce", "PrefetchConsume")
 
 
 def asked_of(name: str) -> str | None:
-    """Return the stat by which events of a name are matched with others, None if they are not."""
-    return _ASKED.get(role_of(name))
+    """Return the stat by which nearly all events of a name are matched with others, None if they are not.
+
+    Elements are followed into the buffers that the job waits for, which is one of ``prefetch`` as a rule.
+    """
+    if name in _USUAL_BUFFER:
+        return "element_id"
+    return "id" if role_of(name) in _MATCHED_BY_ID else None
 
 
 def is_any(role: NDArray[np.int8], *roles: EventRole) -> NDArray[np.bool_]:

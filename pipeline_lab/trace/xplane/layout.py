@@ -182,7 +182,7 @@ def _read_line(data: ByteArray, begin: int, stop: int, sampled: int) -> LineByte
         if head[plane_wire.LINE_EVENTS] < sampled:
             raise DamagedError(end)
         expected = sampled * (stop - begin) // (end - begin)
-        head[plane_wire.LINE_EVENTS] = min(expected + expected // 8, (stop - begin) // LEAST_EVENT_BYTES)
+        head[plane_wire.LINE_EVENTS] = min(expected + expected // 64, (stop - begin) // LEAST_EVENT_BYTES)
     return build_line(data, head, begin, stop)
 
 
