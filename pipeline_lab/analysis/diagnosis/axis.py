@@ -53,23 +53,24 @@ def place_captures(
         return _lay_in_a_row(in_a_row), zero if not captures else None
     ordered = sorted(captures, key=lambda one: ((one.origin_epoch_ns or 0) + one.start_ns, one.name))
     numbers = _number_windows(ordered, windows)
-    return [PlacedCapture(one, numbers[window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
+    places = zip(ordered, numbers, strict=True)
+    return [PlacedCapture(one, number, (one.origin_epoch_ns or 0) - zero) for one, number in places], zero
 
 
 def _lay_in_a_row(ordered: Sequence[Placed]) -> list[PlacedCapture[Placed]]:
-    numbers = _number_windows(ordered, {})
     places, cursor = [], 0
-    for one in ordered:
-        places.append(PlacedCapture(one, numbers[window_key(one)], cursor - one.start_ns))
+    for one, number in zip(ordered, _number_windows(ordered, {}), strict=True):
+        places.append(PlacedCapture(one, number, cursor - one.start_ns))
         cursor += one.end_ns - one.start_ns
     return places
 
 
-def _number_windows(ordered: Sequence[Capture], known: Mapping[str, int]) -> dict[str, int]:
-    numbers = dict(known)
-    for one in ordered:
-        numbers.setdefault(window_key(one), len(numbers))
-    return numbers
+def _number_windows(ordered: Sequence[Capture], known: Mapping[str, int]) -> list[int]:
+    """Return the number of each capture's window: those that are not known go on behind the known ones."""
+    new: dict[str, int] = {}
+    return [
+        known[key] if key in known else new.setdefault(key, len(known) + len(new)) for key in map(window_key, ordered)
+    ]
 
 
 def window_key(capture: Capture) -> str:

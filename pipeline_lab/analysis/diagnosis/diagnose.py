@@ -116,19 +116,19 @@ class RunFold:
         """Trace files that were analyzed."""
         return self._captures
 
-    def missing(self, listed: Sequence[str] | None = None) -> list[Path]:
+    def missing(self, listed: list[str] | None = None) -> list[Path]:
         """Return the trace files that were not analyzed yet, oldest window first.
 
         Args:
             listed: All that there are, where they were listed just now.
         """
         paths = window_paths(self._folder) if listed is None else listed
-        if list(paths[: len(self._known)]) == self._known:  # as a rule, new ones come last
+        if paths[: len(self._known)] == self._known:  # as a rule, new ones come last
             return list(map(Path, paths[len(self._known) :]))
         return list(map(Path, filterfalse(set(self._known).__contains__, paths)))
 
     def add_new(
-        self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: Sequence[str] | None = None
+        self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: list[str] | None = None
     ) -> bool:
         """Analyze the windows that came since the last call; say whether there were any. ``listed`` as for :meth:`missing`."""
         missing = self.missing(listed)
@@ -151,7 +151,7 @@ class RunFold:
         if self._job is None:
             self._job = JobReader(self._folder)
         tables = self._job.read()
-        axis = place_on_axis(tuple(self._parts), tables.origin_epoch_ns, self._memory)
+        axis = place_on_axis(self._parts, tables.origin_epoch_ns, self._memory)
         source = describe(
             self._folder.path,
             "run",

@@ -35,11 +35,29 @@ class Scope(StrEnum):
     )
 
 
+class Growing:
+    """How much of a sequence of parts, which as a rule is a list that only grows, is known already."""
+
+    def __init__(self) -> None:
+        self._parts: Sequence[TraceParts] = ()
+        self._known = 0
+
+    def new_of(self, parts: Sequence[TraceParts]) -> Sequence[TraceParts] | None:
+        """Return what follows the known parts; None if these do not begin with them."""
+        if parts is not self._parts and parts[: self._known] != self._parts[: self._known]:  # equal only to themselves
+            return None
+        return parts[self._known :]
+
+    def remember(self, parts: Sequence[TraceParts]) -> None:
+        """Know these parts; nothing in them may change but that more are added at the end."""
+        self._parts, self._known = parts, len(parts)
+
+
 class Fold:
     """What was merged of some captures, to which only later ones are added: a new window costs what is in it."""
 
     def __init__(self) -> None:
-        self._parts: Sequence[TraceParts] = ()
+        self._parts = Growing()
         self._merged: AnyResults = {}
         self._with_between: AnyResults = {}
 
@@ -53,11 +71,10 @@ class Fold:
         Returns:
             Each result; where no capture has it, why the first one has not.
         """
-        is_longer = self._parts == parts[: len(self._parts)]  # parts are equal only to themselves
-        if not is_longer:
-            self._merged, self._with_between = {}, {}
-        new = parts[len(self._parts) :] if is_longer else parts
-        self._parts = parts
+        new = self._parts.new_of(parts)
+        if new is None:
+            self._merged, self._with_between, new = {}, {}, parts
+        self._parts.remember(parts)
         self._merged = {name: _add(name, merge, self._merged, new) for name, merge in merges.items()}
         return {name: parts[0].say(name) if found is None else found for name, found in self._merged.items()}
 
@@ -90,9 +107,9 @@ class FoldMemory:
 
     def __init__(self) -> None:
         self.folds: defaultdict[Scope, Fold] = defaultdict(Fold)
-        self._given: Sequence[TraceParts] = ()
+        self._given = Growing()
         self._origin_epoch_ns: int | None = None
-        self._placed: tuple[TraceParts, ...] = ()
+        self._placed: list[TraceParts] = []
         self._windows: dict[str, int] = {}
 
     def place(self, parts: Sequence[TraceParts], origin_epoch_ns: int | None) -> "Axis":
@@ -100,9 +117,10 @@ class FoldMemory:
         places, zero = self._place_later(parts, origin_epoch_ns)
         if zero is None:
             places, zero = place_captures(parts, origin_epoch_ns)
-            self._placed, self._windows = (), {}
-        self._given, self._origin_epoch_ns = parts, origin_epoch_ns
-        self._placed += tuple(place.capture.place(place.window, place.shift_ns) for place in places)
+            self._placed, self._windows = [], {}
+        self._given.remember(parts)
+        self._origin_epoch_ns = origin_epoch_ns
+        self._placed += [place.capture.place(place.window, place.shift_ns) for place in places]
         self._windows |= {window_key(place.capture): place.window for place in places}
         return Axis(self._placed, zero, len(self._windows), self)
 
@@ -110,12 +128,12 @@ class FoldMemory:
         self, parts: Sequence[TraceParts], origin_epoch_ns: int | None
     ) -> tuple[list[PlacedCapture[TraceParts]], int | None]:
         """Place the captures that came since; without a zero where all have to be placed again."""
-        known = len(self._given)
-        if not known or origin_epoch_ns is None or origin_epoch_ns != self._origin_epoch_ns:
+        if not self._placed or origin_epoch_ns is None or origin_epoch_ns != self._origin_epoch_ns:
             return [], None
-        if self._given != parts[:known]:
+        new = self._given.new_of(parts)
+        if new is None:
             return [], None
-        places, zero = place_captures(parts[known:], origin_epoch_ns, self._windows)
+        places, zero = place_captures(new, origin_epoch_ns, self._windows)
         is_later = all(self._placed[-1].start_ns < place.capture.start_ns + place.shift_ns for place in places[:1])
         return places, zero if is_later else None
 
@@ -125,13 +143,13 @@ class Axis:
     """All parts on one time axis.
 
     Attributes:
-        parts: In the order of time, with their windows numbered.
+        parts: In the order of time, with their windows numbered; what is placed later is added to them.
         origin_epoch_ns: Zero of the axis; None where not all captures say when they were made.
         windows: Number of windows.
         memory: What was made of most of them before.
     """
 
-    parts: tuple[TraceParts, ...]
+    parts: Sequence[TraceParts]
     origin_epoch_ns: int | None
     windows: int
     memory: FoldMemory
