@@ -31,6 +31,7 @@ from benchmarks.trace.fuzz_inputs import UNPACKED_BYTES, Seed, sound_files
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.trace.sources import find_traces
+from pipeline_lab.trace.xplane import xspace
 from tests.trace.checks import assert_consistent
 
 HANG_S = 20
@@ -41,6 +42,7 @@ HOSTILE_SHARE = 0.05
 WATCHED = "pipeline_lab/trace/"
 LARGEST_KEPT = 300_000
 """Bytes of an input from which one goes on: what is longer takes long to read."""
+xspace.SAMPLED, xspace.PIECE = 8, 32  # lines of inputs are short, and are to be read as long ones are, too
 
 
 class HangError(Exception):
