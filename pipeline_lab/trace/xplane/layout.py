@@ -98,9 +98,8 @@ def read_messages(data: ByteArray, bounds: IntArray) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(filter(None, begins)), MOST_MESSAGES))
 
 
-SAMPLED = 4096
-"""Events by which the number of those of a long line is estimated."""
 ALL = 1 << 48
+"""More events than a line has."""
 
 
 def read_space(data: ByteArray, budget: MemoryBudget, sampled: int) -> SpaceBytes:
