@@ -68,6 +68,8 @@ def role_of(name: str) -> EventRole:
 
 
 _MATCHED_BY_ID = (EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
+_BEGIN = ("InstantiatedCapturedFunction::", "Executor")
+"""How their names begin: a capture may hold ten thousand others, whose roles nobody asks for."""
 _USUAL_BUFFER = ("PrefetchProduce", "PrefetchConsume")
 
 
@@ -78,7 +80,7 @@ def asked_of(name: str) -> str | None:
     """
     if name in _USUAL_BUFFER:
         return "element_id"
-    return "id" if role_of(name) in _MATCHED_BY_ID else None
+    return "id" if name.startswith(_BEGIN) and role_of(name) in _MATCHED_BY_ID else None
 
 
 def is_any(role: NDArray[np.int8], *roles: EventRole) -> NDArray[np.bool_]:
