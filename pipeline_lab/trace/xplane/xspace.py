@@ -54,7 +54,7 @@ PIECE = 1 << 18
 SAMPLED = 4096
 """Events by which the number of those of a long line is estimated."""
 MOST_IN_MEMORY = 1 << 24
-"""Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files."""
+"""Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files, and no stat of it is kept."""
 
 EventColumnArrays = tuple[IntArray, IntArray, IndexArray]
 """Start, duration (both ns) and name index of events while they are read."""
@@ -119,17 +119,18 @@ def read_planes(
     Raises:
         DamagedError, LateTimestampError: As `read_line` does.
     """
+    found = list(planes)
+    events = sum(line.events for plane, _ in found for line in plane.lines)
+    budget.take(events, PER_EVENT, "events")
     merged: dict[str, list[PlanePart]] = {}
-    for plane, base_ns in planes:
+    for plane, base_ns in found:
         parts = merged.setdefault(plane.name, [])
         first = sum(len(part.plane.event_names.names) for part in parts)
         # What events do not carry themselves may be in their metadata: then what is kept of them would not be all.
-        asked = choose_none if len(plane.event_names.bodies) else keep
-        chosen = choose_kept(asked, plane.event_names.names, first, plane.stat_names)
+        can_keep = events <= MOST_IN_MEMORY and not len(plane.event_names.bodies)
+        chosen = choose_kept(keep if can_keep else choose_none, plane.event_names.names, first, plane.stat_names)
         parts.append(PlanePart(plane, first, find_lookup(plane.event_names.ids, first), base_ns, chosen))
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
-    events = sum(line.events for _, _, line in todo)
-    budget.take(events, PER_EVENT, "events")
     names = max((sum(len(part.plane.event_names.names) for part in parts) for parts in merged.values()), default=0)
     # One array for all lines is cheaper than one for each: the system hands out large ones in large pages.
     columns = _empty_columns(events, index_type(names))
@@ -231,7 +232,8 @@ def _fill(
         if row == len(columns[0]):
             columns = _widen(data, line, at, columns, budget)
             keeper.widen(len(columns[0]))
-            offsets = np.concatenate((offsets, _empty_offsets(columns, stride)[len(offsets) :]))
+            full, offsets = offsets, _empty_offsets(columns, stride)
+            offsets[: len(full)] = full
     told = build_line(data, head, line.begin, line.stop)
     if told.timestamp_ns != line.timestamp_ns:
         raise LateTimestampError

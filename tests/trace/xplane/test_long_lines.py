@@ -61,11 +61,12 @@ def space(lines: list[list[bytes]], shared: bytes = b"") -> bytes:
 
 
 @pytest.fixture(scope="module")
-def read_at_once() -> Callable[[bytes], Trace]:
+def read_at_once() -> Callable[..., Trace]:
     """A reader that takes each line for a long one, in pieces of 7 events."""
 
-    def read(data: bytes) -> Trace:
+    def read(data: bytes, most_in_memory: int = xspace.MOST_IN_MEMORY) -> Trace:
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(xspace, "MOST_IN_MEMORY", most_in_memory)
             patch.setattr(xspace, "SAMPLED", 2)
             patch.setattr(xspace, "PIECE", 7)
             return xspace.read_bytes(np.frombuffer(data, np.uint8), Path("h.xplane.pb"), keep=keep)
@@ -97,15 +98,17 @@ def all_of(trace: Trace) -> list[object]:
 
 @given(lines=LINES)
 def test_a_line_that_is_not_counted_reads_as_one_that_is(
-    read_at_once: Callable[[bytes], Trace], lines: list[list[bytes]]
+    read_at_once: Callable[..., Trace], lines: list[list[bytes]]
 ) -> None:
     data = space(lines)
-    assert all_of(read_at_once(data)) == all_of(read_counted(data))
+    expected = all_of(read_counted(data))
+    assert all_of(read_at_once(data)) == expected
+    assert all_of(read_at_once(data, most_in_memory=0)) == expected
 
 
 @given(lines=LINES, damage=st.integers(0, 2**32))
 def test_damage_in_a_line_that_is_not_counted_is_found_too(
-    read_at_once: Callable[[bytes], Trace], lines: list[list[bytes]], damage: int
+    read_at_once: Callable[..., Trace], lines: list[list[bytes]], damage: int
 ) -> None:
     data = bytearray(space(lines))
     data[damage % len(data)] ^= 1 << damage % 8
@@ -118,7 +121,7 @@ def test_damage_in_a_line_that_is_not_counted_is_found_too(
     assert told[0] == told[1]
 
 
-def test_more_events_than_the_first_ones_let_expect_are_read(read_at_once: Callable[[bytes], Trace]) -> None:
+def test_more_events_than_the_first_ones_let_expect_are_read(read_at_once: Callable[..., Trace]) -> None:
     large, small = event(1, 1, stat(1, number(4, 5)), padding=0), chunk(4, number(1, 3) + number(2, 10**6))
     data = space([[large * 1, large, *[small] * 500, large]])
     (line,) = read_at_once(data).planes[0].lines
@@ -127,7 +130,7 @@ def test_more_events_than_the_first_ones_let_expect_are_read(read_at_once: Calla
 
 
 def test_a_stat_that_is_kept_is_not_looked_for(
-    read_at_once: Callable[[bytes], Trace], monkeypatch: pytest.MonkeyPatch
+    read_at_once: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [[event(1, start, stat(1, number(4, start))) for start in range(40)]]
     (line,) = read_at_once(space(lines)).planes[0].lines
@@ -138,14 +141,14 @@ def test_a_stat_that_is_kept_is_not_looked_for(
 
 
 def test_what_the_metadata_says_of_all_events_of_a_name_is_not_passed_over(
-    read_at_once: Callable[[bytes], Trace],
+    read_at_once: Callable[..., Trace],
 ) -> None:
     data = space([[event(1, 1), event(1, 2, stat(1, number(4, 3)))]], shared=chunk(5, number(1, 1) + number(4, 77)))
     (line,) = read_at_once(data).planes[0].lines
     assert line.stats.ints(np.array([0, 1]), "id")[0].tolist() == [77, 3]
 
 
-def test_a_late_timestamp_has_the_line_read_again(read_at_once: Callable[[bytes], Trace]) -> None:
+def test_a_late_timestamp_has_the_line_read_again(read_at_once: Callable[..., Trace]) -> None:
     lines = [[*[event(1, 1)] * 9, number(3, 3_000)]]
     (line,) = read_at_once(space(lines)).planes[0].lines
     assert line.start_ns.tolist() == [4_000] * 9
