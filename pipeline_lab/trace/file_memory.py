@@ -38,6 +38,10 @@ class MemoryBudget:
         self._name = name
         self._left = SPARE_BYTES + BYTES_PER_FILE_BYTE * size_bytes
 
+    def has_room(self, count: int, bytes_each: int) -> bool:
+        """Say whether that many things would fit."""
+        return count * bytes_each <= self._left
+
     def take(self, count: int, bytes_each: int, what: str) -> None:
         """Reserve memory for ``count`` things.
 

@@ -20,8 +20,8 @@ from pipeline_lab.trace.xplane import plane_wire as stat_wire
 from pipeline_lab.trace.xplane.stats import Cells, StatNames, decode, text
 
 
-class LateTimestampError(Exception):
-    """A line says only after its events when they began: no profiler writes it so, but the format allows it."""
+class UncountedError(Exception):
+    """What the first events of a line let expect of the others does not hold, so that these have to be counted."""
 
 
 class DamagedError(Exception):
@@ -39,7 +39,7 @@ class LineBytes:
     Attributes:
         id, name, timestamp_ns: As in the file.
         begin, stop: Its bytes.
-        events: How many events it holds; an estimate, mostly too high, if it is long.
+        events: How many events it holds; if it is long, about half as many again.
         offsets: Position of each event where they do not follow each other (damaged files), else None.
     """
 
@@ -108,7 +108,7 @@ def read_space(data: ByteArray, budget: MemoryBudget, sampled: int) -> SpaceByte
     Args:
         data: The file.
         budget: Reserves the memory of lines and names.
-        sampled: Events of each line to look at: with ``ALL`` they are counted, and a line's other fields may come after them.
+        sampled: Events of each line to look at; with ``ALL`` they are counted, and a line's other fields may come after them.
 
     Raises:
         DamagedError: Some bytes are invalid.
@@ -162,8 +162,8 @@ def build_plane(
     return PlaneBytes(name, lines, _read_event_names(data, event_names), known, _read_stats(data, stats, known))
 
 
-EVENT_BYTES, LEAST_EVENT_BYTES = 32, 7
-"""About what an event takes in a file, and the least of which a file can consist (see `MemoryBudget`)."""
+EVENT_BYTES = 32
+"""About what an event takes in a file."""
 
 
 def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget, sampled: int) -> list[LineBytes]:
@@ -180,8 +180,7 @@ def _read_line(data: ByteArray, begin: int, stop: int, sampled: int) -> LineByte
     if end != stop:
         if head[plane_wire.LINE_EVENTS] < sampled:
             raise DamagedError(end)
-        expected = sampled * (stop - begin) // (end - begin)
-        head[plane_wire.LINE_EVENTS] = min(expected + expected // 64, (stop - begin) // LEAST_EVENT_BYTES)
+        head[plane_wire.LINE_EVENTS] = 3 * sampled * (stop - begin) // (2 * (end - begin))
     return build_line(data, head, begin, stop)
 
 

@@ -228,28 +228,27 @@ def fill_events(
     timestamp_ns: int,
     lookup: tuple[Int32Array, Int64Array, Int32Array],
     columns: tuple[Int64Array, Int64Array, Int32Array],
-    offsets: Int64Array,
-    stride: int,
-    head: Int64Array,
-    keep: tuple[Int8Array, Int64Array, Int64Array],
-    kept: tuple[Int32Array, Int64Array],
     first_row: int,
+    places: tuple[Int64Array, int],
+    head: Int64Array,
+    keep: tuple[int, Int8Array, Int64Array, Int64Array],
+    kept: tuple[Int32Array, Int64Array],
 ) -> tuple[int, int, int]:
     """Read a line's events into columns: start and duration (ns since the origin), name index.
 
     Events that only count occurrences have no place in time and are left out. A name that ``lookup`` does not know gets
-    the index -1. Every ``stride``-th event's position goes to ``offsets``. What the line's other fields say goes to ``head`` (see
-    `read_line`), to whose count of events those are added that were read or left out.
-
-    Of the events of some names one stat is kept, see `keep_stat`. ``first_row`` is the number on the line of the first event.
+    the index -1. ``first_row`` is the number on the line of the first event; ``places`` gets the position of every n-th one of the
+    line, and holds n. What the line's other fields say goes to ``head`` (see `read_line`), to whose count of events those are
+    added that were read or left out. Of the events of some names one stat is kept, see `keep_stat`.
 
     Returns:
         Events written; where the columns were full, or the line ends or breaks; and how many stats were kept.
     """
     table, ids, order = lookup
     start, duration, name_index = columns
+    offsets, stride = places
     at, stop = bounds
-    row, known = 0, 0
+    row, count = 0, 0
     while 0 <= at < stop:
         fetch_early(data, at + AHEAD)
         if is_short_chunk(data, at, stop, EVENT_TAG):
@@ -257,28 +256,28 @@ def fill_events(
         else:
             number, wire, length, after = read_field(data, at, stop)
             if after < 0:
-                return row, at, known
+                return row, at, count
         if number == 4 and wire == CHUNK:
             if row == len(start):
-                return row, at, known
+                return row, at, count
             metadata_id, offset_ps, duration_ps, placed, stats, end = read_event(data, after - length, after)
             if end != after:
-                return row, end, known
+                return row, end, count
             head[LINE_EVENTS] += 1
             if placed:
                 start_ns, duration[row] = to_ns(offset_ps, duration_ps)
                 start[row] = timestamp_ns + start_ns
                 name = find_index(metadata_id, table, ids, order)
                 name_index[row] = name
-                if name >= 0 and keep[0][name] >= 0:
-                    known = keep_stat(data, stats, after, name, keep, kept, known, first_row + row)
+                if keeps(name, keep[0], keep[1]):
+                    count = keep_stat(data, stats, after, name, keep, kept, count, first_row + row)
                 if (first_row + row) % stride == 0:
                     offsets[(first_row + row) // stride] = at
                 row += 1
         else:
             put_head(number, wire, length, after, head)
         at = after
-    return row, at, known
+    return row, at, count
 
 
 @compiled
@@ -310,29 +309,36 @@ def fill_scattered(
 
 
 @compiled
+def keeps(name: int, first_name: int, of_name: Int8Array) -> bool:
+    """Say whether a stat of the events of a name is kept; see `keep_stat`."""
+    return first_name <= name < first_name + len(of_name) and of_name[name - first_name] >= 0
+
+
+@compiled
 def keep_stat(
     data: ByteArray,
     begin: int,
     stop: int,
     name: int,
-    keep: tuple[Int8Array, Int64Array, Int64Array],
+    keep: tuple[int, Int8Array, Int64Array, Int64Array],
     kept: tuple[Int32Array, Int64Array],
     count: int,
     row: int,
 ) -> int:
     """Append the stat that is kept of events of this name, and the event's row, to what is kept.
 
-    ``keep`` is the number of the stat by name, or -1, and the ids of each stat and their bounds (see `find_event_stats`).
+    ``keep`` is the index of a first name, for it and those that follow the number of the stat, or -1, and the ids of each stat
+    and their bounds (see `find_event_stats`).
 
     Returns:
         How many are kept now; -1, and for all later ones, if the stat is another value than a number.
     """
-    of_name, wanted, bounds = keep
+    first_name, of_name, wanted, bounds = keep
     rows, values = kept
     if count < 0:
         return count
-    ids = wanted[bounds[of_name[name]] : bounds[of_name[name] + 1]]
-    kind, value, _ = find_event_stat(data, begin, stop, ids)
+    stat = of_name[name - first_name]
+    kind, value, _ = find_event_stat(data, begin, stop, wanted[bounds[stat] : bounds[stat + 1]])
     if kind == ABSENT:
         return count
     if kind not in (UINT64, INT64):
@@ -509,34 +515,38 @@ def find_name_stats(
 def find_kept(
     kept: tuple[Int32Array, Int64Array],
     name_index: Int32Array,
-    stat_of_name: Int8Array,
+    first_name: int,
+    of_name: Int8Array,
     stat: int,
     rows: Int64Array,
     known: NDArray[np.bool_],
     values: Int64Array,
 ) -> bool:
-    """Find a stat of events among those that `fill_events` kept, and which have it; say whether it was kept of all of them."""
+    """Find a stat of events among those that were kept, see `keep_stat`, and say whether it was kept of all of these events."""
     kept_rows, kept_values = kept
     at, before = 0, 0
     for k in range(len(rows)):
-        row = rows[k]
-        name = name_index[row]
-        if name >= len(stat_of_name) or stat_of_name[name] != stat:
+        row, name = rows[k], name_index[rows[k]]
+        if not keeps(name, first_name, of_name) or of_name[name - first_name] != stat:
             return False
-        if row < before:
-            at = first_from(kept_rows, row)
-        while at < len(kept_rows) and kept_rows[at] < row:
-            at += 1
+        at = first_from(kept_rows, at if row >= before else 0, row)
         known[k] = at < len(kept_rows) and kept_rows[at] == row
         values[k] = kept_values[at] if known[k] else 0
         before = row
     return True
 
 
+NEAR = 8
+"""Rows within which the next one lies as a rule."""
+
+
 @compiled
-def first_from(rows: Int32Array, least: int) -> int:
-    """Return where the first of these ascending rows is that is not below ``least``."""
-    low, high = 0, len(rows)
+def first_from(rows: Int32Array, begin: int, least: int) -> int:
+    """Return where the first of these ascending rows is, from ``begin`` on, that is not below ``least``."""
+    low = begin
+    while low < len(rows) and low < begin + NEAR and rows[low] < least:
+        low += 1
+    high = len(rows) if low == begin + NEAR else low
     while low < high:
         middle = (low + high) // 2
         if rows[middle] < least:

@@ -63,32 +63,33 @@ class ToKeep:
 
     Attributes:
         stats: The names of such stats.
-        of_name: Which of them it is, by the event's name, -1 for none, shape (names,).
+        first_name: Index of the plane's first name.
+        of_name: Which stat it is, by the event's name from there on, -1 for none, shape (names,).
         ids: The ids of all of them.
         bounds: Where those of each begin in ``ids``, and where the last one's end, shape (stats + 1,).
     """
 
     stats: tuple[str, ...]
+    first_name: int
     of_name: NDArray[np.int8]
     ids: IntArray
     bounds: IntArray
 
     @property
-    def arrays(self) -> tuple[NDArray[np.int8], IntArray, IntArray]:
-        return self.of_name, self.ids, self.bounds
+    def arguments(self) -> tuple[int, NDArray[np.int8], IntArray, IntArray]:
+        """What `plane_wire.keep_stat` takes."""
+        return self.first_name, self.of_name, self.ids, self.bounds
 
 
-def choose_kept(keep: ChooseStat, event_names: Sequence[str], first: int, stat_names: StatNames) -> ToKeep:
-    """Ask which stat of each event is to be kept; the index of the k-th name is ``first + k``."""
+def choose_kept(keep: ChooseStat, event_names: Sequence[str], first_name: int, stat_names: StatNames) -> ToKeep:
+    """Ask for each name of a plane which stat of its events is to be kept; those that no event has are not."""
     chosen = list(map(keep, event_names))
-    stats = tuple(sorted({stat for stat in chosen if stat is not None}))
+    stats = tuple(stat for stat in sorted({each for each in chosen if each is not None}) if len(stat_names.ids(stat)))
     numbers = {stat: number for number, stat in enumerate(stats)}
-    of_name = np.full(first + len(chosen), -1, np.int8)
-    of_name[first:] = [-1 if stat is None else numbers[stat] for stat in chosen]
+    of_name = np.array([-1 if stat is None else numbers.get(stat, -1) for stat in chosen], np.int8)
     ids = [stat_names.ids(stat) for stat in stats]
-    return ToKeep(
-        stats, of_name, np.concatenate([_NONE, *ids]), np.array([*accumulate(map(len, ids), initial=0)], np.int64)
-    )
+    bounds = np.array([*accumulate(map(len, ids), initial=0)], np.int64)
+    return ToKeep(stats, first_name, of_name, np.concatenate([_NONE, *ids]), bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +116,9 @@ class StatKeeper:
 
     def __init__(self, chosen: ToKeep, events: int) -> None:
         self.chosen = chosen
-        self._rows, self._values = np.empty(0, np.int32), _NONE
+        most = events if chosen.stats else 0  # where none comes to lie, the system gives no memory
+        self._rows, self._values = np.empty(most, np.int32), np.empty(most, np.int64)
         self._count = 0
-        self.widen(events)
-
-    def widen(self, events: int) -> None:
-        """Make room for those of so many events; where none comes to lie it takes no memory."""
-        if self.chosen.stats:
-            rows, values = np.empty(events, np.int32), np.empty(events, np.int64)
-            rows[: self._count], values[: self._count] = self._rows[: self._count], self._values[: self._count]
-            self._rows, self._values = rows, values
 
     @property
     def room(self) -> tuple[NDArray[np.int32], IntArray]:
@@ -135,7 +129,8 @@ class StatKeeper:
         """Take what was kept of a piece; a stat that is something else than a number (-1) ends it."""
         if count < 0:
             self.chosen = replace(self.chosen, stats=(), of_name=np.full_like(self.chosen.of_name, -1))
-        self._count += count
+        else:
+            self._count += count
 
     def kept(self) -> KeptStats | None:
         """Return all that was kept; None if nothing can be said from it."""
@@ -189,7 +184,9 @@ class EventStats(StatSource):
         chosen, known, values = self.kept.chosen, np.empty(len(rows), np.bool_), np.empty(len(rows), np.int64)
         number = chosen.stats.index(stat)
         numbers = (self.kept.rows, self.kept.values)
-        found = plane_wire.find_kept(numbers, self.name_index, chosen.of_name, number, rows, known, values)
+        found = plane_wire.find_kept(
+            numbers, self.name_index, chosen.first_name, chosen.of_name, number, rows, known, values
+        )
         return (values, known) if found else None
 
     def _checked(self, rows: IntArray) -> IntArray:

@@ -2,13 +2,14 @@
 
 The file is mapped, not loaded. A first pass finds planes, lines and names, a second one fills the columns with the events,
 several lines at a time where cores allow; both are compiled and check every byte that they touch. How many events a long line
-holds is estimated by its first ones. Stats stay encoded until one is needed.
+holds is estimated by its first ones; where that proves wrong, all are counted. Stats stay encoded until one is needed.
 
 All planes of a file share one time axis. TensorFlow writes ``line.timestamp_ns`` relative to the start of the session,
 and newer captures say in a plane called ``Task Environment`` when that was. Some captures hold times since the epoch
 instead. A file of concatenated XSpaces holds several sessions, each with its own start.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -38,10 +39,10 @@ from pipeline_lab.trace.xplane import plane_wire
 from pipeline_lab.trace.xplane.layout import (
     ALL,
     DamagedError,
-    LateTimestampError,
     LineBytes,
     PlaneBytes,
     SpaceBytes,
+    UncountedError,
     build_line,
     read_space,
 )
@@ -106,7 +107,9 @@ def read_planes(
     data: ByteArray,
     planes: Iterable[tuple[PlaneBytes, Callable[[int], int]]],
     budget: MemoryBudget,
-    keep: ChooseStat = choose_none,
+    keep: ChooseStat,
+    *,
+    is_counted: bool,
 ) -> tuple[Plane, ...]:
     """Read all events; planes of one name become one.
 
@@ -115,12 +118,16 @@ def read_planes(
         planes: Each plane, and what turns a line's timestamp into ns since the trace's origin.
         budget: Reserves the columns' memory.
         keep: Says which stat is kept of an event.
+        is_counted: No line's number of events is an estimate.
 
     Raises:
-        DamagedError, LateTimestampError: As `read_line` does.
+        DamagedError: An event's bytes are invalid.
+        UncountedError: The events have to be counted first.
     """
     found = list(planes)
     events = sum(line.events for plane, _ in found for line in plane.lines)
+    if not is_counted and (events > MOST_IN_MEMORY or not budget.has_room(events, PER_EVENT)):
+        raise UncountedError
     budget.take(events, PER_EVENT, "events")
     merged: dict[str, list[PlanePart]] = {}
     for plane, base_ns in found:
@@ -137,7 +144,7 @@ def read_planes(
     ends = pairwise(accumulate((line.events for _, _, line in todo), initial=0))
     jobs = [(part, line, slice(*rows)) for (_, part, line), rows in zip(todo, ends, strict=True)]
     longest_first = sorted(range(len(jobs)), key=lambda number: -jobs[number][1].events)
-    read = on_all_cores(lambda number: read_line(data, *jobs[number], columns, budget), longest_first, events)
+    read = on_all_cores(lambda number: read_line(data, *jobs[number], columns), longest_first, events)
     lines = [line for _, line in sorted(zip(longest_first, read, strict=True), key=itemgetter(0))]
     owners = [name for name, _, _ in todo]
     return tuple(
@@ -156,9 +163,7 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(
-    data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, columns: EventColumnArrays, budget: MemoryBudget
-) -> Line:
+def read_line(data: ByteArray, part: PlanePart, line: LineBytes, rows: slice, columns: EventColumnArrays) -> Line:
     """Read one line's events; names that the plane does not know get the index -1.
 
     Args:
@@ -167,21 +172,20 @@ def read_line(
         line: Where its events are.
         rows: Where they go.
         columns: For the events of all lines.
-        budget: Reserves what these do not hold.
 
     Raises:
         DamagedError: An event's bytes are invalid.
-        LateTimestampError: The line's timestamp is not the one that was found before its events.
+        UncountedError: There are more events than were expected, or the line says only after them when they began.
     """
     start, duration, name_index = columns
     own = (start[rows], duration[rows], name_index[rows])
     if line.offsets is not None:
         filled = _fill_scattered(data, part, line, line.offsets, own)
     else:
-        filled = _fill(data, part, line, STRIDE, own, budget)
+        filled = _fill(data, part, line, STRIDE, own)
         line = filled.line
         if len(filled.start_ns) < line.events:
-            filled = _fill(data, part, line, 1, own, budget)
+            filled = _fill(data, part, line, 1, own)
     for column in columns:
         release_pages(column, rows.start * column.itemsize, rows.stop * column.itemsize)
     plane = part.plane
@@ -199,84 +203,43 @@ def read_line(
     return Line(line.id, line.name, filled.start_ns, filled.duration_ns, filled.name_index, stats)
 
 
-def _fill(
-    data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays, budget: MemoryBudget
-) -> Filled:
+def _fill(data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays) -> Filled:
     """Fill the columns piece by piece; the file's pages that a piece has touched need not stay in memory."""
-    head, offsets = np.zeros(plane_wire.LINE_COLUMNS, np.int64), _empty_offsets(columns, stride)
+    most = len(columns[0])
+    head, offsets = np.zeros(plane_wire.LINE_COLUMNS, np.int64), np.empty(-(-most // stride), np.int64)
+    keeper = StatKeeper(part.chosen, most)
     base_ns, row, at = part.base_ns(line.timestamp_ns), 0, line.begin
-    keeper = StatKeeper(part.chosen, len(columns[0]))
     while True:
-        room = (columns[0][row : row + PIECE], columns[1][row : row + PIECE], columns[2][row : row + PIECE])
+        piece, bounds = slice(row, row + PIECE), (at, line.stop)
+        room = (columns[0][piece], columns[1][piece], columns[2][piece])
+        names, keep = part.lookup.arrays, keeper.chosen.arguments
         written, end, kept = plane_wire.fill_events(
-            data,
-            (at, line.stop),
-            base_ns,
-            part.lookup.arrays,
-            room,
-            offsets,
-            stride,
-            head,
-            keeper.chosen.arrays,
-            keeper.room,
-            row,
+            data, bounds, base_ns, names, room, row, (offsets, stride), head, keep, keeper.room
         )
         keeper.add(kept)
-        if len(columns[0]) > PIECE:
+        if most > PIECE:
             release_pages(data, at, end)
         row, at = row + written, end
         if at == line.stop:
             break
         if written < len(room[0]):
             raise DamagedError(at)
-        if row == len(columns[0]):
-            columns = _widen(data, line, at, columns, budget)
-            keeper.widen(len(columns[0]))
-            full, offsets = offsets, _empty_offsets(columns, stride)
-            offsets[: len(full)] = full
+        if row == most:
+            raise UncountedError
     told = build_line(data, head, line.begin, line.stop)
     if told.timestamp_ns != line.timestamp_ns:
-        raise LateTimestampError
-    return _filled(told, columns, row, offsets, stride, keeper.kept())
-
-
-def _empty_offsets(columns: EventColumnArrays, stride: int) -> IntArray:
-    return np.empty(-(-len(columns[0]) // stride), np.int64)
-
-
-def _widen(
-    data: ByteArray, line: LineBytes, at: int, columns: EventColumnArrays, budget: MemoryBudget
-) -> EventColumnArrays:
-    """Return the full columns of a line with room for its other events, which begin at ``at``."""
-    head = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
-    end = plane_wire.read_line(data, at, line.stop, ALL, head)
-    if end != line.stop:
-        raise DamagedError(end)
-    more = int(head[plane_wire.LINE_EVENTS])
-    budget.take(more, PER_EVENT, "events")
-    start, duration, name_index = _empty_columns(len(columns[0]) + more, columns[2].dtype.type)
-    start[:-more], duration[:-more], name_index[:-more] = columns
-    return start, duration, name_index
+        raise UncountedError
+    start, duration, name_index = columns
+    return Filled(told, start[:row], duration[:row], name_index[:row], offsets, stride, keeper.kept())
 
 
 def _fill_scattered(
     data: ByteArray, part: PlanePart, line: LineBytes, offsets: IntArray, columns: EventColumnArrays
 ) -> Filled:
     base_ns = part.base_ns(line.timestamp_ns)
-    written = plane_wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
-    return _filled(line, columns, written, offsets, 1)
-
-
-def _filled(
-    line: LineBytes,
-    columns: EventColumnArrays,
-    count: int,
-    offsets: IntArray,
-    stride: int,
-    kept: KeptStats | None = None,
-) -> Filled:
+    row = plane_wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
     start, duration, name_index = columns
-    return Filled(line, start[:count], duration[:count], name_index[:count], offsets, stride, kept)
+    return Filled(line, start[:row], duration[:row], name_index[:row], offsets, 1, None)
 
 
 def _empty_columns(count: int, index: type[np.int32]) -> EventColumnArrays:
@@ -375,20 +338,22 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "", keep: ChooseSta
         keep: Says which stat to keep at hand of an event.
     """
     try:
-        return _read_sound(data, path, window, keep, SAMPLED) or _read_damaged(data, path, window)
+        return _read_sound(data, path, window, keep) or _read_damaged(data, path, window)
     finally:
         release_pages(data)
 
 
-def _read_sound(data: ByteArray, path: Path, window: str, keep: ChooseStat, sampled: int) -> Trace | None:
+def _read_sound(data: ByteArray, path: Path, window: str, keep: ChooseStat) -> Trace | None:
     """Read a sound file; return None if it is damaged."""
-    budget = MemoryBudget(path.name, len(data))
     try:
-        return build_trace(data, read_space(data, budget, sampled), budget, path, window, keep)
-    except LateTimestampError:
-        return _read_sound(data, path, window, keep, ALL)
+        for sampled in (SAMPLED, ALL):
+            budget = MemoryBudget(path.name, len(data))
+            with contextlib.suppress(UncountedError):
+                space = read_space(data, budget, sampled)
+                return build_trace(data, space, budget, path, window, keep, is_counted=sampled == ALL)
     except DamagedError:
-        return None
+        pass
+    return None
 
 
 def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
@@ -410,6 +375,8 @@ def build_trace(
     path: Path,
     window: str,
     keep: ChooseStat = choose_none,
+    *,
+    is_counted: bool = True,
 ) -> Trace:
     """Read the events of ``space`` and put them on one time axis."""
     if not any(plane.name for plane in space.planes):
@@ -425,7 +392,7 @@ def build_trace(
         path=path,
         host=_name_host(space.hostnames, path),
         window=window,
-        planes=read_planes(data, bases, budget, keep),
+        planes=read_planes(data, bases, budget, keep, is_counted=is_counted),
         origin_epoch_ns=origin,
         start_ns=start,
         stop_ns=stop,

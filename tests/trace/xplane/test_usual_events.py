@@ -114,7 +114,7 @@ page = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + mmap.PAGESIZE
 assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(page), mmap.PAGESIZE, 0) == 0  # whoever reads on crashes
 whole = np.frombuffer(memory, np.uint8, mmap.PAGESIZE)
 table, ids, room = np.arange(8, dtype=np.int32), np.arange(8), [np.zeros(8, kind) for kind in (np.int64, np.int64, np.int16)]
-keep, kept = (np.zeros(8, np.int8), np.array([2]), np.array([0, 1])), (np.zeros(8, np.int32), np.zeros(8, np.int64))
+keep, kept = (0, np.zeros(8, np.int8), np.array([2]), np.array([0, 1])), (np.zeros(8, np.int32), np.zeros(8, np.int64))
 for event in [*made_of(FIELDS, 2), *made_of(STATS, 2)]:
     for line in (chunk(4, event), chunk(4, event) + b"\\x08" + b"\\x80" * 9, chunk(4, event) + b"\\x80" * 9):
         data = whole[len(whole) - len(line):]
@@ -122,7 +122,7 @@ for event in [*made_of(FIELDS, 2), *made_of(STATS, 2)]:
         stop = len(chunk(4, event))
         read_line(data, 0, stop, 9, np.zeros(LINE_COLUMNS, np.int64))
         head, offsets = np.zeros(LINE_COLUMNS, np.int64), np.zeros(8, np.int64)
-        fill_events(data, (0, stop), 0, (table, ids, table), tuple(room), offsets, 16, head, keep, kept, 0)
+        fill_events(data, (0, stop), 0, (table, ids, table), tuple(room), 0, (offsets, 16), head, keep, kept)
         find_event_stat(data, stop - len(event), stop, np.array([2]))
 """
 
