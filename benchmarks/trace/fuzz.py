@@ -42,7 +42,8 @@ HOSTILE_SHARE = 0.05
 WATCHED = "pipeline_lab/trace/"
 LARGEST_KEPT = 300_000
 """Bytes of an input from which one goes on: what is longer takes long to read."""
-xspace.SAMPLED, xspace.PIECE = 8, 32  # lines of inputs are short, and are to be read as long ones are, too
+WAYS = ((xspace.SAMPLED, xspace.PIECE), (8, 32))
+"""Events of a line that are looked at first, and in a piece: as always, and so that short lines are read as long ones are."""
 
 
 class HangError(Exception):
@@ -227,6 +228,7 @@ def main() -> int:
 def fuzz(seeds: list[Seed], numbers: range, folder: Path, keep: Path, paths: Paths | None = None) -> Tally:
     tally = Tally()
     for number in numbers:
+        xspace.SAMPLED, xspace.PIECE = WAYS[number % len(WAYS)]
         one = next_input(seeds, number)
         with nullcontext() if paths is None else paths.watching():
             problem, taken_bytes = check(one, folder)

@@ -144,10 +144,14 @@ def test_fewer_events_than_the_first_ones_let_expect_are_no_reason_to_refuse_a_f
     assert line.count == 208
 
 
-def test_many_planes_of_one_name_take_no_more_than_their_names(read_at_once: Callable[..., Trace]) -> None:
+def test_many_planes_of_one_name_take_no_more_than_their_names(
+    read_at_once: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
     trace = read_at_once(space([[event(1, 1, *NUMBERED)]] * 50))
     assert len(trace.planes[0].names) == 50 * len(NAMES)
+    monkeypatch.setattr(plane_wire, "find_event_stats", None)
     for line in trace.planes[0].lines:
+        assert line.stats.ints(np.array([0]), "id")[0].tolist() == [5]
         assert isinstance(line.stats, EventStats)
         assert line.stats.kept is not None
         assert len(line.stats.kept.chosen.of_name) == len(NAMES)
