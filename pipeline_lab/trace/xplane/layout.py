@@ -39,7 +39,7 @@ class LineBytes:
     Attributes:
         id, name, timestamp_ns: As in the file.
         begin, stop: Its bytes.
-        events: How many events it holds; if it is long, about half as many again.
+        events: How many events it holds; if it is long, somewhat more than its first ones let expect.
         offsets: Position of each event where they do not follow each other (damaged files), else None.
     """
 
@@ -164,6 +164,9 @@ def build_plane(
 
 EVENT_BYTES = 32
 """About what an event takes in a file."""
+SPARE = 16
+"""Room for so many events more, as a share, than the first ones of a line let expect; what is left over lies between lines, and is
+seldom more than a part of a large page."""
 
 
 def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget, sampled: int) -> list[LineBytes]:
@@ -180,7 +183,8 @@ def _read_line(data: ByteArray, begin: int, stop: int, sampled: int) -> LineByte
     if end != stop:
         if head[plane_wire.LINE_EVENTS] < sampled:
             raise DamagedError(end)
-        head[plane_wire.LINE_EVENTS] = 3 * sampled * (stop - begin) // (2 * (end - begin))
+        expected = sampled * (stop - begin) // (end - begin)
+        head[plane_wire.LINE_EVENTS] = expected + expected // SPARE
     return build_line(data, head, begin, stop)
 
 

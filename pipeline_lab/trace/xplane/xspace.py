@@ -52,7 +52,7 @@ STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
 PIECE = 1 << 18
 """Events that are read before the file's pages are given back."""
-SAMPLED = 4096
+SAMPLED = 1 << 14
 """Events by which the number of those of a long line is estimated."""
 MOST_IN_MEMORY = 1 << 24
 """Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files, and no stat of it is kept."""
