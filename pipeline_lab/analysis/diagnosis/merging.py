@@ -36,7 +36,7 @@ class Scope(StrEnum):
 
 
 class Growing:
-    """How much of a sequence of parts, which as a rule is a list that only grows, is known already."""
+    """How much of a sequence of parts is known already: as a rule it is one list, to which the thread that asks adds more."""
 
     def __init__(self) -> None:
         self._parts: Sequence[TraceParts] = ()

@@ -16,7 +16,6 @@ from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import MOST_MESSAGES, IntArray
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
-from pipeline_lab.trace.xplane import plane_wire as stat_wire
 from pipeline_lab.trace.xplane.stats import Cells, StatNames, decode, text
 
 
@@ -240,7 +239,7 @@ def _read_stats(data: ByteArray, bounds: IntArray, names: StatNames) -> dict[str
     """Decode a plane's own stats; those without a name or a value are left out."""
     stats = {}
     for begin, stop in bounds.tolist():
-        stat, kind, first, second = stat_wire.read_stat(data, begin, stop)
+        stat, kind, first, second = plane_wire.read_stat(data, begin, stop)
         cell = Cells(np.array([kind], np.int8), np.array([[first, second]], np.int64))
         name, value = names.by_id.get(int(stat)), decode(data, names, cell, 0)
         if name is not None and value is not None:

@@ -49,7 +49,7 @@ class Cells:
     """One stat of several events as stored in the file.
 
     Attributes:
-        kinds: Kind of each value, ``stat_wire.ABSENT`` where there is none, shape (n,).
+        kinds: Kind of each value, ``plane_wire.ABSENT`` where there is none, shape (n,).
         values: Bits of the number, or begin and end of the text, shape (n, 2).
     """
 
