@@ -19,6 +19,7 @@ from benchmarks.trace.made_files import (
     legacy_trace,
     run_folder,
     small_space,
+    unusual_space,
 )
 from tests.trace.mutations import mutate
 
@@ -76,6 +77,7 @@ def sound_files(captures: Path | None) -> Iterator[Seed]:
     made = {
         "small.xplane.pb": small_space(),
         "small.xplane.pb.gz": gzip.compress(small_space()),
+        "unusual.xplane.pb": unusual_space(),
         "small.trace.json": chrome_trace(),
         "small.trace.json.gz": gzip.compress(chrome_trace()),
         "gpu.trace": legacy_trace(),

@@ -23,6 +23,26 @@ def small_space() -> bytes:
     return space.environment(1_700_000_000 * 10**9, 1_700_000_001 * 10**9).encode()
 
 
+def unusual_space() -> bytes:
+    """Return what the format allows and profilers seldom write: events that count, names with stats, a line's head after its events."""
+
+    def named(field: int, key: int, name: bytes, *more: bytes) -> bytes:
+        return chunk(field, number(1, key) + chunk(2, number(1, key) + chunk(2, name) + b"".join(more)))
+
+    names = named(4, 1, b"ExecutorState::Process") + named(4, 2, b"Iterator::Root") + named(4, 3, b"train")
+    stats = named(5, 1, b"id") + named(5, 2, b"step_num")
+    events = [
+        chunk(4, number(1, n % 3 + 1) + number(2, n * 10**6) + number(3, 10**6) + chunk(4, number(1, 1) + number(4, n)))
+        for n in range(40)
+    ]
+    count = chunk(4, number(1, 3) + number(5, 7))
+    lines = chunk(3, b"".join(events) + count + chunk(2, b"python")) + chunk(3, b"".join(events) + number(3, 1_000))
+    shared = chunk(5, number(1, 1) + number(3, 9))
+    device = chunk(3, chunk(2, b"XLA Ops") + events[0] + events[3]) + named(4, 1, b"fusion", shared) + stats
+    host = chunk(2, b"/host:CPU") + lines + names + stats
+    return chunk(1, host) + chunk(1, chunk(2, b"/device:TPU:0") + device)
+
+
 def chrome_trace() -> bytes:
     names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}]
     events = [
