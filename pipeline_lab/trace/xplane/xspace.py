@@ -382,7 +382,7 @@ def build_trace(
     if not any(plane.name for plane in space.planes):
         raise TraceReadError(
             f"{path.name} holds no profiler planes; expected an XSpace as TensorFlow's profiler writes it "
-            "(<host>.xplane.pb)."
+            "(<host>.xplane.pb), so choose such a file."
         )
     sessions = find_sessions(space.planes)
     origin = next((one.origin_epoch_ns for one in sessions if one.origin_epoch_ns is not None), None)
