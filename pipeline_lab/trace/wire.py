@@ -122,12 +122,14 @@ def read_field(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]
 
 
 @compiled
-def is_short_chunk(data: ByteArray, at: int, stop: int, tag: int) -> bool:
-    """Say whether there is a chunk of that tag at ``at`` whose length is a single byte: its bytes begin at ``at + 2``.
+def read_likely(data: ByteArray, at: int, stop: int, likely: int) -> tuple[int, int, int, int]:
+    """Read a field as `read_field` does, which takes several times as long for what nearly all events and stats are.
 
-    Nearly all events and stats are such chunks, and `read_field` takes several times as long.
+    That is a chunk of the number ``likely``, which is below 16, with a length of a single byte.
     """
-    return at + 1 < stop and data[at] == tag and data[at + 1] < 0x80 and at + 2 + data[at + 1] <= stop
+    if at + 1 < stop and data[at] == likely << 3 | CHUNK and data[at + 1] < 0x80 and at + 2 + data[at + 1] <= stop:
+        return likely, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+    return read_field(data, at, stop)
 
 
 @compiled

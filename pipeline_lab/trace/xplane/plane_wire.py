@@ -15,8 +15,8 @@ from pipeline_lab.trace.wire import (
     Int8Array,
     Int32Array,
     Int64Array,
-    is_short_chunk,
     read_field,
+    read_likely,
     read_varint,
     read_varint_at_once,
     skip_varint,
@@ -28,8 +28,9 @@ AHEAD = 1024
 ROWS_AHEAD, LINES_AHEAD, CACHE_LINE = 8, 8, 64
 """How many rows ahead it does so where it jumps, and how many lines, of so many bytes, from a remembered position on."""
 
-# First bytes of an XLine's events, and of an XEvent's fields.
-EVENT_TAG = 0x22
+EVENTS = 4
+"""Number of an XLine's field of events."""
+# First bytes of an XEvent's fields.
 METADATA_TAG, OFFSET_TAG, DURATION_TAG, STATS_TAG = 0x08, 0x10, 0x18, 0x22
 
 # Columns of `read_line`, `read_names`.
@@ -49,13 +50,10 @@ def read_line(data: ByteArray, begin: int, stop: int, most: int, out: Int64Array
     at, events = begin, 0
     while 0 <= at < stop:
         fetch_early(data, at + AHEAD)
-        if is_short_chunk(data, at, stop, EVENT_TAG):
-            number, wire, value, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
-        else:
-            number, wire, value, after = read_field(data, at, stop)
-            if after < 0:
-                break
-        if number == 4 and wire == CHUNK:
+        number, wire, value, after = read_likely(data, at, stop, EVENTS)
+        if after < 0:
+            break
+        if number == EVENTS and wire == CHUNK:
             if events == most:
                 break
             events += 1
@@ -137,13 +135,7 @@ def read_names(data: ByteArray, bounds: Int64Array, out: Int64Array) -> int:
 @compiled
 def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
     """Return the index of a metadata id by bisection of the sorted ``ids``, or -1."""
-    low, high = 0, len(ids)
-    while low < high:  # by hand: NumPy's own bisection takes a second to compile
-        middle = (low + high) // 2
-        if ids[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_from(ids, 0, wanted)
     return int(order[low]) if low < len(ids) and ids[low] == wanted else -1
 
 
@@ -251,13 +243,10 @@ def fill_events(
     row, count = 0, 0
     while 0 <= at < stop:
         fetch_early(data, at + AHEAD)
-        if is_short_chunk(data, at, stop, EVENT_TAG):
-            number, wire, length, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
-        else:
-            number, wire, length, after = read_field(data, at, stop)
-            if after < 0:
-                return row, at, count
-        if number == 4 and wire == CHUNK:
+        number, wire, length, after = read_likely(data, at, stop, EVENTS)
+        if after < 0:
+            return row, at, count
+        if number == EVENTS and wire == CHUNK:
             if row == len(start):
                 return row, at, count
             metadata_id, offset_ps, duration_ps, placed, stats, end = read_event(data, after - length, after)
@@ -363,17 +352,14 @@ def find_stat(data: ByteArray, begin: int, stop: int, field: int, wanted: Int64A
     """
     at = begin
     while at < stop:
-        if is_short_chunk(data, at, stop, field << 3 | CHUNK):
-            number, wire, value, after = field, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
-        elif 8 <= data[at] < 0x80 and data[at] & 7 == VARINT:  # id, offset and duration of an event, or the like
+        if 8 <= data[at] < 0x80 and data[at] & 7 == VARINT:  # id, offset and duration of an event, or the like
             at = skip_varint(data, at + 1, stop)
             if at < 0:
                 break
             continue
-        else:
-            number, wire, value, after = read_field(data, at, stop)
-            if after < 0:
-                break
+        number, wire, value, after = read_likely(data, at, stop, field)
+        if after < 0:
+            break
         if number == field and wire == CHUNK and may_be_one(data, after - value, after, wanted):
             metadata_id, kind, bits, end = read_stat(data, after - value, after)
             if is_one_of(metadata_id, wanted):
@@ -486,13 +472,10 @@ def find_event_stats(
             row = rows[k] - rows[k] % stride
             at = offsets[row // stride]
         while at < stop:
-            if is_short_chunk(data, at, stop, EVENT_TAG):
-                number, wire, value, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
-            else:
-                number, wire, value, after = read_field(data, at, stop)
-                if after < 0:
-                    return
-            if number == 4 and wire == CHUNK:
+            number, wire, value, after = read_likely(data, at, stop, EVENTS)
+            if after < 0:
+                return
+            if number == EVENTS and wire == CHUNK:
                 if row == rows[k]:
                     for s in range(len(bounds) - 1):
                         found = find_event_stat(data, after - value, after, wanted[bounds[s] : bounds[s + 1]])
@@ -537,19 +520,19 @@ def find_kept(
 
 
 NEAR = 8
-"""Rows within which the next one lies as a rule."""
+"""Among how many the one that is looked for lies as a rule."""
 
 
 @compiled
-def first_from(rows: Int32Array, begin: int, least: int) -> int:
-    """Return where the first of these ascending rows is, from ``begin`` on, that is not below ``least``."""
+def first_from(numbers: Int32Array | Int64Array, begin: int, least: int) -> int:
+    """Return where the first of these ascending numbers is, from ``begin`` on, that is not below ``least``."""
     low = begin
-    while low < len(rows) and low < begin + NEAR and rows[low] < least:
+    while low < len(numbers) and low < begin + NEAR and numbers[low] < least:
         low += 1
-    high = len(rows) if low == begin + NEAR else low
-    while low < high:
+    high = len(numbers) if low == begin + NEAR else low
+    while low < high:  # by hand: NumPy's own bisection takes a second to compile
         middle = (low + high) // 2
-        if rows[middle] < least:
+        if numbers[middle] < least:
             low = middle + 1
         else:
             high = middle
