@@ -35,7 +35,7 @@ class Scope(StrEnum):
     )
 
 
-class Growing:
+class KnownParts:
     """How much of a sequence of parts is known already: as a rule it is one list, to which the thread that asks adds more."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Fold:
     """What was merged of some captures, to which only later ones are added: a new window costs what is in it."""
 
     def __init__(self) -> None:
-        self._parts = Growing()
+        self._parts = KnownParts()
         self._merged: AnyResults = {}
         self._with_between: AnyResults = {}
 
@@ -107,7 +107,7 @@ class FoldMemory:
 
     def __init__(self) -> None:
         self.folds: defaultdict[Scope, Fold] = defaultdict(Fold)
-        self._given = Growing()
+        self._given = KnownParts()
         self._origin_epoch_ns: int | None = None
         self._placed: list[TraceParts] = []
         self._windows: dict[str, int] = {}
