@@ -114,6 +114,7 @@ _EXACT = {
 
 
 ITERATOR = "Iterator::"
+CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 _LOOP = re.compile(r"ReduceIterator::Root::(?:\w+::)*?Scan::")
 """Before an iterator of a dataset that a loop inside of ``tf.function`` goes through: its steps are the scan's function."""
 
@@ -131,7 +132,7 @@ def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
     if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
         return Kind.MARK if name[0] != "I" else Kind(0)
-    if name.startswith("InstantiatedCapturedFunction::"):
+    if name.startswith(CAPTURED_FUNCTION):
         return Kind.INPUT_FUNCTION
     kind = Kind(0)
     if name in _WAITS or name.endswith(":IteratorGetNextSync"):

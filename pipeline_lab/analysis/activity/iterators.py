@@ -9,6 +9,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.activity.event_names import ITERATOR
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.trace.schema import Line
 
@@ -24,7 +25,7 @@ COPIES_TO_DEVICE = f"{ON_DEVICE}::Generator"
 
 def asked_of(name: str) -> str | None:
     """Return the stat that tells which iterator an outermost event of one belongs to, None for other events."""
-    return "id" if name.startswith("Iterator::") and name.count("::") == 1 else None
+    return "id" if name.startswith(ITERATOR) and name.count("::") == 1 else None
 
 
 def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.int32]]:

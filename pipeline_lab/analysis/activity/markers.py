@@ -17,7 +17,12 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 _NO_MARKER = re.compile(
     r"Iterator|ThreadpoolListener|Memory(?:Alloc|Dealloc)|ExecutorState|TFE_|Eager|Kernel|Prefetch|InstantiatedCaptured|\$"
 )
-_USUAL = ("train", "Profiled batch", "TraceContext")
+_USUAL = {
+    "train": (0, "Trace 'train' (step_num)"),
+    "Profiled batch": (2, "Keras 'Profiled batch' (step_num)"),
+    "TraceContext": (3, "TraceContext (step_num)"),
+}
+"""Rank and label of the usual markers, see `_Candidate`."""
 _KERAS_FUNCTIONS = ("train_function", "multi_step_on_iterator")
 _EVALUATION = ("test", "predict", "eval", "valid")
 
@@ -119,14 +124,7 @@ def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_C
 def _numbered(name: str, rooted: bool, line: Line, index: int) -> _Candidate:
     rows = np.flatnonzero(line.name_index == index)
     number, known = line.stats.ints(rows, "step_num")
-    if name == "train":
-        rank, label = 0, "Trace 'train' (step_num)"
-    elif name == "Profiled batch":
-        rank, label = 2, "Keras 'Profiled batch' (step_num)"
-    elif name == "TraceContext":
-        rank, label = 3, "TraceContext (step_num)"
-    else:
-        rank, label = (1 if rooted else 4), f"Trace '{name}' (step_num)"
+    rank, label = _USUAL.get(name, (1 if rooted else 4, f"Trace '{name}' (step_num)"))
     if name.startswith(_EVALUATION):
         rank += 10
     return _Candidate(name, label, rank, line, rows[known], number[known])

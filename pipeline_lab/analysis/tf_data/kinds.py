@@ -68,7 +68,7 @@ def role_of(name: str) -> EventRole:
 
 
 _MATCHED_BY_ID = (EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
-_BEGIN = ("InstantiatedCapturedFunction::", "Executor")
+_BEGIN = (event_names.CAPTURED_FUNCTION, "Executor")
 """How their names begin: a capture may hold ten thousand others, whose roles nobody asks for."""
 _USUAL_BUFFER = ("PrefetchProduce", "PrefetchConsume")
 

@@ -9,6 +9,7 @@ from functools import reduce
 
 import numpy as np
 
+from pipeline_lab.analysis.activity.event_names import CAPTURED_FUNCTION
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Trace
@@ -16,7 +17,6 @@ from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Trace
 # XProf gives up grouping altogether when one of these event names occurs.
 _LOOP_OPS = frozenset({"WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"})
 _EXECUTOR = "ExecutorState::Process"
-_CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 _INPUT_PREFIX = "iteratorgetnext"
 
 
@@ -62,7 +62,7 @@ def _find_loop(host: Plane) -> str:
     if op is not None:
         return op
     executor = host.name_mask(lambda name: name == _EXECUTOR)
-    captured = host.name_mask(lambda name: name.startswith(_CAPTURED_FUNCTION))
+    captured = host.name_mask(lambda name: name.startswith(CAPTURED_FUNCTION))
     if not executor.any():
         return ""
     tf_data = np.concatenate([_stat(line, captured, "id")[0] for line in host.lines])

@@ -26,7 +26,7 @@ def test_what_events_are_matched_by_is_at_hand(monkeypatch: pytest.MonkeyPatch) 
     assert looked_up is not None
     assert {name: asked_of(name) for name in host.names if asked_of(name)} == ASKED
     asked = [
-        (line, other, line.rows_named(host.name_mask(lambda each: each == name)), stat)  # noqa: B023 - used at once
+        (line, other, line.rows_named(host.name_mask(name.__eq__)), stat)
         for name, stat in ASKED.items()
         for line, other in zip(host.lines, looked_up.lines, strict=True)
     ]
