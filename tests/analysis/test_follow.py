@@ -30,7 +30,7 @@ def steps_saved(saved: SavedDiagnosis) -> int:
 def test_each_window_is_folded_when_it_lands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
     saved = SavedDiagnosis(folder.path)
-    read: list[Path] = []
+    read: list[str] = []
     analyze = follow_module.RunFold.add_new
     monkeypatch.setattr(
         follow_module.RunFold,

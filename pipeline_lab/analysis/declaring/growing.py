@@ -51,8 +51,8 @@ class _GrowingTable:
         self._columns = [_GrowingColumn(kind) for kind in schema.types]
 
     def add(self, table: pa.Table) -> pa.Table:
-        columns = [column.combine_chunks() for column in table.columns]
-        arrays = [grown.add(self._rows, column) for grown, column in zip(self._columns, columns, strict=True)]
+        pieces = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in table.columns]
+        arrays = [grown.add(self._rows, piece) for grown, piece in zip(self._columns, pieces, strict=True)]
         self._rows += table.num_rows
         return pa.Table.from_arrays(arrays, schema=self._schema)
 

@@ -28,21 +28,13 @@ class JobEvents:
         self._columns: dict[tuple[type[Event], str], np.ma.MaskedArray[Any, Any]] = {}
         self._texts: dict[tuple[type[Event], str], pa.ChunkedArray] = {}
         self._spans: dict[tuple[type[Event], str, str], IntArray] = {}
-        self._append(events)
+        self.add(events)
 
-    def _append(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[Event]) -> None:
+        """Put later events behind these; what was made of those before is not made again."""
         for event in events:
             self._of_kind.setdefault(type(event), []).append(event)
-
-    def longer(self, events: Sequence[Event]) -> "JobEvents":
-        """Return these events with later ones; what was made of these stays, and is not made again."""
-        if not events:
-            return self
-        longer = JobEvents()
-        longer._of_kind = {kind: list(known) for kind, known in self._of_kind.items()}
-        longer._columns, longer._texts = dict(self._columns), dict(self._texts)
-        longer._append(events)
-        return longer
+            self._spans.clear()
 
     def of(self, kind: type[Kind]) -> Sequence[Kind]:
         """Return the events of one kind."""

@@ -52,7 +52,8 @@ def or_zero(table: pa.Table, column: str) -> IntArray:
 def floats(table: pa.Table, column: str) -> FloatArray:
     """Return a column of numbers as float64, nulls as NaN."""
     values = numbers_of(table.column(column)).astype(np.float64)
-    values[~valid(table, column)] = np.nan
+    if table.column(column).null_count:
+        values[~valid(table, column)] = np.nan
     return values
 
 

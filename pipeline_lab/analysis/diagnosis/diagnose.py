@@ -106,7 +106,7 @@ class RunFold:
         self._folder = folder
         self._parts: list[TraceParts] = []
         self._captures = 0
-        self._unreadable: dict[Path, str] = {}
+        self._unreadable: dict[str, str] = {}
         self._memory = FoldMemory()
         self._job: JobReader | None = None
         self._known: list[str] = []
@@ -116,27 +116,26 @@ class RunFold:
         """Trace files that were analyzed."""
         return self._captures
 
-    def missing(self, listed: list[str] | None = None) -> list[Path]:
-        """Return the trace files that were not analyzed yet, oldest window first.
+    def missing(self, listed: list[str] | None = None) -> list[str]:
+        """Return the paths of the trace files that were not analyzed yet, oldest window first.
 
         Args:
             listed: All that there are, where they were listed just now.
         """
         paths = window_paths(self._folder) if listed is None else listed
         if paths[: len(self._known)] == self._known:  # as a rule, new ones come last
-            return list(map(Path, paths[len(self._known) :]))
-        return list(map(Path, filterfalse(set(self._known).__contains__, paths)))
+            return paths[len(self._known) :]
+        return list(filterfalse(set(self._known).__contains__, paths))
 
     def add_new(
         self, progress: Progress | None = None, spread: TraceExecutor = in_turn, listed: list[str] | None = None
     ) -> bool:
         """Analyze the windows that came since the last call; say whether there were any. ``listed`` as for :meth:`missing`."""
         missing = self.missing(listed)
-        names = [path.parent.name for path in missing]
-        for path, found in zip(
-            missing, analyze_files(list(map(session_file, missing)), names, progress, spread), strict=True
-        ):
-            self._known.append(str(path))
+        files = [session_file(Path(path)) for path in missing]
+        names = [file.window for file in files]
+        for path, found in zip(missing, analyze_files(files, names, progress, spread), strict=True):
+            self._known.append(path)
             if isinstance(found, Unavailable):
                 self._unreadable[path] = found.reason
             else:

@@ -12,6 +12,7 @@ from pipeline_lab.analysis.declaring import growing, tables
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.diagnosis.impossible_rows import RowChecker
 from pipeline_lab.analysis.sampling.file_sampling import Predict
+from pipeline_lab.analysis.steps.local_level import LevelKeeper
 from pipeline_lab.analysis.steps.step_rows import StepDivider, StepRows
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -57,6 +58,7 @@ class JobTables:
         damage: What is wrong with those that are not whole, or impossible, by their names. Numbers from them would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
         divider: Divides the time among the steps.
+        levels: Finds the levels of the steps.
     """
 
     times_steps: bool
@@ -73,6 +75,7 @@ class JobTables:
     epoch: Epoch | None = None
     is_launched: bool = True
     divider: StepDivider = field(default_factory=StepDivider)
+    levels: LevelKeeper = field(default_factory=LevelKeeper)
 
     @property
     def steps(self) -> pa.Table:
@@ -149,7 +152,7 @@ class JobTables:
 
     def with_steps(self, steps: pa.Table) -> "JobTables":
         """Return what was noted with other steps."""
-        return replace(self, read=self.read | {STEPS.name: steps}, divider=StepDivider())
+        return replace(self, read=self.read | {STEPS.name: steps}, divider=StepDivider(), levels=LevelKeeper())
 
     def _whole(self, table: RunTable) -> pa.Table:
         self._check(table.name)
@@ -190,13 +193,14 @@ class JobReader:
     def __init__(self, folder: RunFolder) -> None:
         self._folder, self._events = folder, EventReader(folder.events)
         self._tables = [(table, TableReader(table.path(folder), table, growing.append)) for table in _TABLES]
-        self._noted, self._rows, self._divider = JobEvents(), RowChecker(), StepDivider()
+        self._noted, self._rows = JobEvents(), RowChecker()
+        self._divider, self._levels = StepDivider(), LevelKeeper()
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
     def read(self) -> JobTables:
-        """Read all that there is by now."""
+        """Read all that there is by now; what was read before takes in the new events, too."""
         folder = self._folder
-        self._noted = self._noted.longer(self._events.read())
+        self._noted.add(self._events.read())
         about, unreadable = self._unless_kept(
             "about", lambda: _read_about(folder), folder.record, folder.files, folder.written, folder.recipe
         )
@@ -213,6 +217,7 @@ class JobReader:
             damage=impossible | _find_damage(folder) | unreadable,
             noted=self._noted,
             divider=self._divider,
+            levels=self._levels,
         )
 
     def _unless_kept(self, name: str, read: Callable[[], Read], *files: Path) -> Read:

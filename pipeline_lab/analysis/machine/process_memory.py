@@ -66,7 +66,6 @@ def measure_memory(
     order = np.argsort(time_ns, kind="stable")
     time_ns, rss = time_ns[order], rss[order]
     peaks = events.column(WindowEvent, "rss_peak_bytes").compressed()
-    flushing = contains(flushes(events), time_ns)
     kept = _largest_of_each_stretch(rss)
     return Memory(
         process_peak_bytes=max(int(rss.max()), int(peaks.max(initial=0))),
@@ -76,7 +75,7 @@ def measure_memory(
             len(kept),
             time_ns=time_ns[kept] - origin_ns,
             rss_bytes=rss[kept],
-            flushing=flushing[kept],
+            flushing=contains(flushes(events), time_ns[kept]),
         ),
         data_bytes=sum(file.size_bytes for file in data) or None,
     )
@@ -86,11 +85,10 @@ def _largest_of_each_stretch(values: IntArray) -> IntArray:
     """Return at most :data:`MAX_ROWS` row numbers: the largest value of each of as many stretches."""
     if len(values) <= MAX_ROWS:
         return np.arange(len(values))
-    stretch = np.arange(len(values)) * MAX_ROWS // len(values)
-    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
-    largest = np.repeat(np.maximum.reduceat(values, begins), np.diff(begins, append=len(values)))
+    bounds = -(-np.arange(MAX_ROWS + 1) * len(values) // MAX_ROWS)
+    largest = np.repeat(np.maximum.reduceat(values, bounds[:-1]), np.diff(bounds))
     rows = np.flatnonzero(values == largest)
-    return rows[np.flatnonzero(np.diff(stretch[rows], append=MAX_ROWS))]
+    return rows[np.searchsorted(rows, bounds[1:]) - 1]
 
 
 def _measure(job: JobView) -> Memory:

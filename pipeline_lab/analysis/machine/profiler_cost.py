@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, length_within
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -77,14 +77,15 @@ def measure_profiler_cost(
         raise TraceIncompleteError(NO_WINDOWS)
     rows = rows or divide_time(steps)
     period = rows.step_ns
-    spans = np.stack((rows.start_ns, rows.start_ns + period), axis=1)
-    flushing = plain_steps(steps) & (length_within(flushes(events), spans) > 0)
+    spans = as_intervals(rows.start_ns, rows.start_ns + period)
+    plain = plain_steps(steps)
+    flushing = plain & (length_within(flushes(events), spans) > 0)
     profiled = ~tables.bools(steps, "warmup") & (tables.ints(steps, "window") >= 0)
     return ProfilerCost(
         windows=_window_table(events, origin_ns),
         profiled_steps=int(profiled.sum()) if steps.num_rows else None,
         profiled_step_ns=_median(period, profiled),
-        plain_step_ns=_median(period, plain_steps(steps) & ~flushing),
+        plain_step_ns=_median(period, plain & ~flushing),
         flushing_step_ns=_median(period, flushing),
     )
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, length_within
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, as_intervals, length_within
 from pipeline_lab.analysis.causes import WITHOUT_PREDICT
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
@@ -198,16 +197,15 @@ def measure_job_steps(
     rows = rows or divide_time(steps)
     chosen = pick(~warmup)
     measured = rows.step_ns[chosen]
-    wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
-    calls = np.ma.masked_array(tables.ints(steps, "wait_ns"), np.ma.getmaskarray(wait))
+    waited = tables.valid(steps, "wait_ns")
     table = tables.build(
         JOB_STEP_TABLE,
         steps.num_rows,
         step=tables.ints(steps, "step"),
         warmup=warmup,
         start_ns=rows.start_ns - origin_ns,
-        wait_ns=wait,
-        compute_ns=np.ma.masked_array(rows.compute_ns, np.ma.getmaskarray(wait) | ~rows.is_divided),
+        wait_ns=np.ma.masked_array(rows.wait_ns, ~waited),
+        compute_ns=np.ma.masked_array(rows.compute_ns, ~(waited & rows.is_divided)),
         step_ns=rows.step_ns,
         loss=tables.floats(steps, "loss"),
         accuracy=tables.floats(steps, "accuracy"),
@@ -221,9 +219,9 @@ def measure_job_steps(
         median_ns=float(np.median(measured)),
         p95_ns=float(np.percentile(measured, 95)),
         total_ns=total_ns,
-        wait_total_ns=_wait_total_ns(wait[chosen], measured),
+        wait_total_ns=_wait_total_ns(rows.wait_ns[chosen], waited[chosen], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
-        call_total_ns=_wait_total_ns(calls[chosen], measured),
+        call_total_ns=_wait_total_ns(tables.ints(steps, "wait_ns")[chosen], waited[chosen], measured),
         break_total_ns=0 if checkpoints is None else _break_total_ns(steps, ~warmup, checkpoints),
     )
 
@@ -231,17 +229,17 @@ def measure_job_steps(
 def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_], checkpoints: IntArray) -> int:
     """Return the time between the epochs of the measured steps, as :class:`JobSteps` says."""
     epoch, known = tables.ints(steps, "epoch"), tables.valid(steps, "epoch") & measured
-    is_last = (np.diff(epoch) != 0) & known[1:] & known[:-1]
-    away = tables.or_zero(steps, "away_ns")
-    breaks = np.stack((tables.ints(steps, "end_ns")[:-1], tables.ints(steps, "start_ns")[1:]), axis=1)[is_last]
-    left = breaks[:, 1] - breaks[:, 0] - away[1:][is_last] - length_within(checkpoints, breaks)
+    last = np.flatnonzero((epoch[1:] != epoch[:-1]) & known[1:] & known[:-1])
+    breaks = as_intervals(tables.ints(steps, "end_ns")[last], tables.ints(steps, "start_ns")[last + 1])
+    away = tables.or_zero(steps, "away_ns")[last + 1]
+    left = breaks[:, 1] - breaks[:, 0] - away - length_within(checkpoints, breaks)
     return int(np.maximum(left, 0).sum())
 
 
-def _wait_total_ns(wait: "np.ma.MaskedArray[Any, Any]", step_ns: IntArray) -> int | None:
-    known = ~np.ma.getmaskarray(wait)
-    known_ns = int(step_ns[known].sum())
-    return round(int(wait[known].sum()) * (int(step_ns.sum()) / known_ns)) if known_ns else None
+def _wait_total_ns(wait: IntArray, known: NDArray[np.bool_], step_ns: IntArray) -> int | None:
+    of = slice(None) if known.all() else known
+    known_ns = int(step_ns[of].sum())
+    return round(int(wait[of].sum()) * (int(step_ns.sum()) / known_ns)) if known_ns else None
 
 
 def _counted(steps: pa.Table, measured: NDArray[np.bool_]) -> float:

@@ -11,6 +11,7 @@ FloatArray = NDArray[np.float64]
 
 NEIGHBOURS = 31
 """Steps around one, itself among them, whose median is its level; the first and the last ones have fewer."""
+HALF = NEIGHBOURS // 2
 
 
 def local_level(length: IntArray) -> FloatArray:
@@ -20,8 +21,25 @@ def local_level(length: IntArray) -> FloatArray:
         length: Of consecutive steps, shape (n,), ns.
     """
     level = np.empty(len(length))
-    medians_around(length, NEIGHBOURS // 2, np.empty(NEIGHBOURS, np.int64), level)
+    medians_around(length, HALF, np.empty(NEIGHBOURS, np.int64), level)
     return level
+
+
+class LevelKeeper:
+    """Finds the levels of the steps of a job in progress as :func:`local_level` does: each time only those of steps with new neighbours."""
+
+    def __init__(self) -> None:
+        self._length: IntArray = np.empty(0, np.int64)
+        self._level: FloatArray = np.empty(0)
+
+    def find(self, length: IntArray) -> FloatArray:
+        """Return the level of each step; the argument is that of :func:`local_level`."""
+        known = min(len(length), len(self._length))
+        others = np.flatnonzero(length[:known] != self._length[:known])
+        kept = max(0, (int(others[0]) if len(others) else known) - HALF)
+        begin = max(0, kept - HALF)
+        self._length, self._level = length, np.append(self._level[:kept], local_level(length[begin:])[kept - begin :])
+        return self._level
 
 
 @compiled

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, length_within
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray
 from pipeline_lab.analysis.declaring.declaration import (
@@ -28,7 +28,7 @@ from pipeline_lab.analysis.declaring.declaration import (
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.iterator_ends import change_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes
-from pipeline_lab.analysis.steps.local_level import local_level
+from pipeline_lab.analysis.steps.local_level import LevelKeeper
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
 from pipeline_lab.errors import TraceIncompleteError
@@ -97,6 +97,7 @@ def find_in_job(
     saving: IntArray = NO_SPANS,
     ending: IntArray = NO_SPANS,
     rows: StepRows | None = None,
+    levels: LevelKeeper | None = None,
 ) -> OutlierSteps:
     """Look at every step of a run.
 
@@ -108,6 +109,7 @@ def find_in_job(
         saving: When checkpoints were written, a set, ns since the epoch.
         ending: When iterators were made and ended, a set, ns since the epoch.
         rows: What :func:`divide_time` returned for these steps, where it was called before.
+        levels: What found the levels of these steps while there were fewer, where anything did.
 
     Raises:
         TraceIncompleteError: There are too few steps.
@@ -119,9 +121,10 @@ def find_in_job(
         parts |= {"compute": rows.compute_ns, "python": rows.between_ns}
     else:
         parts["compute_or_python"] = rows.compute_ns + rows.between_ns
-    found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
+    steady, step = ~tables.bools(steps, "warmup"), tables.ints(steps, "step")
+    found = _find(length, parts, steady, levels or LevelKeeper(), host="", step=step, start=start)
     places = np.searchsorted(start, tables.ints(found.table, "start_ns"))
-    spans = np.stack((start, start + length), axis=1)[places]
+    spans = as_intervals(start[places], start[places] + length[places])
     flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
     busier = _busier(resources, spans)
     half_ns = tables.ints(found.table, "excess_ns") / 2
@@ -158,7 +161,8 @@ def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
         length = spans[:, 1] - spans[:, 0]
         if len(length) >= FEWEST:
             steady = np.ones(len(length), np.bool_)
-            found.append(_find(length, parts, steady, host=host, step=tables.ints(rows, "step"), start=spans[:, 0]))
+            step = tables.ints(rows, "step")
+            found.append(_find(length, parts, steady, LevelKeeper(), host=host, step=step, start=spans[:, 0]))
     if not found:
         raise TraceIncompleteError(TOO_FEW)
     return OutlierSteps(
@@ -174,7 +178,7 @@ def is_outlier(length: IntArray, level: FloatArray) -> BoolArray:
 
     Args:
         length: Of consecutive steps, shape (n,), ns.
-        level: Of each; see :func:`local_level`.
+        level: Of each; see :func:`~pipeline_lab.analysis.steps.local_level.local_level`.
     """
     excess = length - level
     spread = SIGMA_PER_MAD * float(np.median(np.abs(excess)))
@@ -182,20 +186,29 @@ def is_outlier(length: IntArray, level: FloatArray) -> BoolArray:
 
 
 def _find(
-    length: IntArray, parts: Mapping[str, IntArray], steady: BoolArray, *, host: str, step: IntArray, start: IntArray
+    length: IntArray,
+    parts: Mapping[str, IntArray],
+    steady: BoolArray,
+    levels: LevelKeeper,
+    *,
+    host: str,
+    step: IntArray,
+    start: IntArray,
 ) -> OutlierSteps:
     if steady.sum() < FEWEST:
         raise TraceIncompleteError(TOO_FEW)
     names = list(parts)
     rows = pick(steady)
     length, step, start = length[rows], step[rows], start[rows]
-    level = local_level(length)
+    level = levels.find(length)
     outlier = is_outlier(length, level)
+    if not outlier.any():
+        return OutlierSteps("", len(length), tables.empty(OUTLIER_TABLE), int(length.sum()))
     excess = np.stack([part[rows][outlier] - np.median(part[rows][~outlier]) for part in parts.values()])
-    largest = np.argmax(excess, axis=0) if outlier.any() else np.empty(0, np.int64)
+    largest = np.argmax(excess, axis=0)
     table = tables.build(
         OUTLIER_TABLE,
-        int(outlier.sum()),
+        len(largest),
         host=host,
         step=step[outlier],
         start_ns=start[outlier],
@@ -228,6 +241,7 @@ def _measure(job: JobView) -> OutlierSteps:
         saving=checkpoint_spans(found.events),
         ending=change_spans(found.events),
         rows=found.step_rows,
+        levels=found.levels,
     )
 
 

@@ -17,24 +17,25 @@ def test_events_of_one_kind_stay_in_their_order() -> None:
     assert not events.of(EvaluationEvent)
 
 
-def test_a_column_grows_with_the_events_and_those_before_keep_theirs() -> None:
-    before = JobEvents([window(0, 3), window(1)])
-    assert before.column(WindowEvent, "start_cost_ns").tolist() == [3, None]
-    after = before.longer([NoteEvent("Mind this."), window(2, 4)])
-    assert after.column(WindowEvent, "start_cost_ns").tolist() == [3, None, 4]
-    assert before.column(WindowEvent, "start_cost_ns").tolist() == [3, None]
-    assert after.column(WindowEvent, "started_ns").tolist() == [0, 10, 20]
-    assert after.longer([]) is after
+def test_what_was_made_of_events_grows_with_them() -> None:
+    events = JobEvents([window(0, 3), window(1)])
+    before = events.column(WindowEvent, "start_cost_ns")
+    assert events.spans(WindowEvent, "stopped_ns", "flushed_ns").tolist() == [[5, 7], [15, 17]]
+    events.add([NoteEvent("Mind this."), window(2, 4)])
+    assert events.column(WindowEvent, "start_cost_ns").tolist() == [3, None, 4]
+    assert before.tolist() == [3, None]
+    assert events.column(WindowEvent, "started_ns").tolist() == [0, 10, 20]
+    assert events.spans(WindowEvent, "stopped_ns", "flushed_ns").tolist() == [[5, 7], [15, 17], [25, 27]]
 
 
 def test_texts_grow_as_columns_do_and_lie_in_few_pieces() -> None:
-    events = before = JobEvents([window(0)])
-    assert before.texts(WindowEvent, "name").to_pylist() == ["w0"]
+    events = JobEvents([window(0)])
+    before = events.texts(WindowEvent, "name")
     for number in range(1, 2 * MOST_CHUNKS):
-        events = events.longer([window(number)])
+        events.add([window(number)])
         assert events.texts(WindowEvent, "name").to_pylist() == [f"w{each}" for each in range(number + 1)]
         assert events.texts(WindowEvent, "name").num_chunks < MOST_CHUNKS
-    assert before.texts(WindowEvent, "name").to_pylist() == ["w0"]
+    assert before.to_pylist() == ["w0"]
 
 
 @pytest.mark.parametrize(("events", "spans"), [([], []), ([CheckpointEvent(5, 8), CheckpointEvent(1, 6)], [[1, 8]])])

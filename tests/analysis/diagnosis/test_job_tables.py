@@ -32,11 +32,10 @@ def test_a_script_on_a_gpu_launches_ahead(tmp_path: Path, device: str | None, is
     assert not replace(script, is_launched=True).launches_ahead
 
 
-def test_what_was_read_of_a_run_in_progress_stays_as_it_was(tmp_path: Path) -> None:
+def test_a_run_in_progress_is_read_on(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", state=RunState.RUNNING)
     reader = JobReader(folder)
-    before = reader.read()
+    assert not reader.read().events.of(NoteEvent)
     with folder.events.open("a") as file:
         file.write(format_event(NoteEvent("Mind this.")))
     assert [event.sentence for event in reader.read().events.of(NoteEvent)] == ["Mind this."]
-    assert not before.events.of(NoteEvent)

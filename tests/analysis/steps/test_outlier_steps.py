@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
-from pipeline_lab.analysis.steps.local_level import NEIGHBOURS, local_level
+from pipeline_lab.analysis.steps.local_level import NEIGHBOURS, LevelKeeper, local_level
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
 from pipeline_lab.analysis.steps.step_rows import divide_time
@@ -181,3 +181,18 @@ def test_a_level_is_the_median_of_the_steps_around(lengths: list[int]):
     half = NEIGHBOURS // 2
     around = [lengths[max(0, step - half) : step + half + 1] for step in range(len(lengths))]
     assert local_level(np.array(lengths, np.int64)).tolist() == [float(np.median(steps)) for steps in around]
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=120),
+    st.lists(st.integers(0, 120), max_size=4),
+    st.integers(0, 150),
+)
+def test_levels_of_a_job_in_progress_are_those_of_all_steps_at_once(lengths: list[int], seen: list[int], other: int):
+    length, levels = np.array(lengths, np.int64), LevelKeeper()
+    for known in seen:
+        levels.find(length[:known])
+    if other < len(length):  # the last step's length changes with what follows
+        length = length.copy()
+        length[other] += 5
+    assert levels.find(length).tolist() == local_level(length).tolist()
