@@ -112,8 +112,8 @@ def take(table: pa.Table, rows: IntArray) -> pa.Table:
     """
     if rows.max(initial=0) >= max(1, table.num_rows):
         raise IndexError(f"rows must be below {table.num_rows}")
-    if len(rows) == table.num_rows and (rows == np.arange(len(rows))).all():
-        return table
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+        return table.slice(rows[0], len(rows))
     if len(rows) <= FEW_ROWS:
         return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in rows.tolist())]).combine_chunks()
     return table.take(make_column(pa.int64(), len(rows), rows))

@@ -185,6 +185,8 @@ def _with_compiling_of_all(results: Results, breakdown: StepBreakdown) -> StepBr
     Few steps are recorded: one that begins another training may be among a dozen of them, and be one of thousands.
     """
     job, steps = results.job_steps, results.steps
+    if not breakdown.compile_ns:
+        return breakdown
     lengths = tables.ints(breakdown.table, "end_ns") - tables.ints(breakdown.table, "start_ns")
     compiling = lengths[2 * tables.ints(breakdown.table, "compile_ns") > lengths]
     if isinstance(job, Unavailable) or isinstance(steps, Unavailable) or not len(compiling):
