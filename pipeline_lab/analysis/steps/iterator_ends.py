@@ -12,7 +12,7 @@ Before it begins, TensorFlow optimizes the graph of its dataset and builds it: 8
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union_of
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, length_within, subtract, union, union_of
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob, as_it_is
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -84,10 +84,11 @@ def _between_epochs(spans: IntArray, steps: pa.Table, missing: str) -> tuple[int
     away = tables.or_zero(steps, "away_ns")[before + 1]
     arrived = request[before] + tables.or_zero(steps, "wait_ns")[before]
     left = np.where(away > 0, returned[before], np.minimum(returned[before], arrived))
-    breaks = np.stack((left, request[before + 1]), axis=1)
-    room = np.maximum(0, breaks[:, 1] - breaks[:, 0] - away)
-    total_ns = int(np.minimum(length_within(spans, breaks), room).sum())
-    inside = length_within(breaks[room > 0], spans)
+    room = request[before + 1] - left - away
+    lasting = room > 0  # others come of a clock that was set back
+    breaks = as_intervals(left[lasting], request[before + 1][lasting])
+    total_ns = int(np.minimum(length_within(spans, breaks), room[lasting]).sum())
+    inside = length_within(union(breaks[:, 0], breaks[:, 1]), spans)
     begun, ended = int(request[measured][0]), int(returned[-1])
     if not total_ns or ended <= begun:
         raise TraceIncompleteError(missing)

@@ -52,6 +52,9 @@ NO_JOB_WAITS = (
     "tf.data keeps no model of (a PyDataset, replicas, autotuning switched off). Only windows tell what is known of waits."
 )
 NOT_YET = "No step after the warm-up has ended yet."
+NO_LENGTH = (
+    "The steps after the warm-up have no length: the machine's clock was set back while they ran; run the job again."
+)
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class JobSteps:
     @property
     def wait_percent(self) -> float | None:
         """Share of the steps spent waiting; None where that is not known."""
-        return None if self.wait_total_ns is None or not self.total_ns else 100.0 * self.wait_total_ns / self.total_ns
+        return None if self.wait_total_ns is None else 100.0 * self.wait_total_ns / self.total_ns
 
     @property
     def first_batch_ns(self) -> int | None:
@@ -189,7 +192,7 @@ def measure_job_steps(
         checkpoints: When they were being written, a set, ns since the epoch; None where that is not known, so that no break is counted.
 
     Raises:
-        TraceIncompleteError: No step has ended after the warm-up.
+        TraceIncompleteError: No step has ended after the warm-up, or a clock that was set back leaves these no time.
     """
     warmup = tables.bools(steps, "warmup")
     if warmup.all():
@@ -197,6 +200,9 @@ def measure_job_steps(
     rows = rows or divide_time(steps)
     chosen = pick(~warmup)
     measured = rows.step_ns[chosen]
+    total_ns = int(measured.sum())
+    if not total_ns:
+        raise TraceIncompleteError(NO_LENGTH)
     waited = tables.valid(steps, "wait_ns")
     table = tables.build(
         JOB_STEP_TABLE,
@@ -211,7 +217,6 @@ def measure_job_steps(
         accuracy=tables.floats(steps, "accuracy"),
         profiled=tables.ints(steps, "window") >= 0,
     )
-    total_ns = int(measured.sum())
     examples = _examples(samples, tables.ints(steps, "step")[chosen]) or _counted(steps, ~warmup)
     return JobSteps(
         table=table,
@@ -220,7 +225,7 @@ def measure_job_steps(
         p95_ns=float(np.percentile(measured, 95)),
         total_ns=total_ns,
         wait_total_ns=_wait_total_ns(rows.wait_ns[chosen], waited[chosen], measured),
-        examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
+        examples_per_second=examples * NS_PER_S / total_ns if examples else None,
         call_total_ns=_wait_total_ns(tables.ints(steps, "wait_ns")[chosen], waited[chosen], measured),
         break_total_ns=0 if checkpoints is None else _break_total_ns(steps, ~warmup, checkpoints),
     )
@@ -237,7 +242,7 @@ def _break_total_ns(steps: pa.Table, measured: NDArray[np.bool_], checkpoints: I
 
 
 def _wait_total_ns(wait: IntArray, known: NDArray[np.bool_], step_ns: IntArray) -> int | None:
-    of = slice(None) if known.all() else known
+    of = pick(known)
     known_ns = int(step_ns[of].sum())
     return round(int(wait[of].sum()) * (int(step_ns.sum()) / known_ns)) if known_ns else None
 

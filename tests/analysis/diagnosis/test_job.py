@@ -61,6 +61,12 @@ def test_a_step_lasts_to_the_start_of_the_next_one():
     assert found.table.column("profiled").to_pylist() == [False, False, True, False, False]
 
 
+def test_steps_to_which_a_clock_that_was_set_back_left_no_time_have_no_numbers():
+    table = steps((True, 500, 4, 510, -1), (False, 20, 4, 30, -1), (False, 40, 4, 50, -1))
+    with pytest.raises(TraceIncompleteError, match="have no length"):
+        job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH)
+
+
 def test_an_evaluation_between_two_steps_belongs_to_none():
     table = steps((False, 0, 4, 10, -1), (False, 20, 4, 30, -1), (False, 540, 4, 550, -1), away=500)
     found = job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH)

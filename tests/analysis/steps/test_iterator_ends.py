@@ -75,6 +75,16 @@ def test_what_belongs_to_no_step_is_not_lost_between_epochs() -> None:
         measure_ends(ends, _steps(12, 2, away={4: 60, 8: 60}))
 
 
+def test_no_end_takes_less_than_no_time_where_a_clock_was_set_back() -> None:
+    steps = _steps(12, warmup=2)
+    start_ns = tables.ints(steps, "start_ns").copy()
+    start_ns[4:8] -= 300 * MS  # step 4 seems to begin at 100 ms, before step 3 had its batch
+    found = measure_ends(
+        JobEvents([_end(120, 180), _end(740, 752)]), tables.replace_column(steps, "start_ns", start_ns)
+    )
+    assert (found.count, found.total_ns, found.longest_ns) == (1, 12 * MS, 12 * MS)
+
+
 def test_iterators_that_are_made_between_the_measured_epochs_count() -> None:
     made = [IteratorStartEvent(BEGUN_NS + t * MS, BEGUN_NS + (t + 8) * MS) for t in (90, 390, 590)]
     found = measure_starts(JobEvents([*made, _end(740, 750)]), _steps(12, warmup=2))
