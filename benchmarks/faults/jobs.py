@@ -36,7 +36,7 @@ class Job:
         phases: Each with what tells that it has begun.
         supervisor: What that of the process names that brings the run to its end; empty if there is none of its own.
         beside: What goes on beside a command that serves; such a command is ended with Ctrl-C afterwards.
-        leaves: Beginnings of names that the user's own program leaves in the temporary folder when it is killed.
+        leaves: Beginnings of names that TensorFlow leaves in the temporary folder for the user's own program.
         raises: Exceptions of that program, whose traceback is shown as Python shows it.
     """
 
@@ -72,7 +72,7 @@ JOBS = {
             "after 2 windows": _after(recorded(2)),
         },
         supervisor="",
-        leaves=("__autograph_generated_file",),
+        leaves=("__autograph_generated_file", "__pycache__"),
         raises=("KeyboardInterrupt",),
     ),
     "race": Job(
