@@ -31,10 +31,10 @@ class JobEvents:
         self.add(events)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Put later events behind these; what was made of those before is not made again."""
+        """Put later events behind these; columns and texts that were asked for before only grow by them."""
+        self._spans.clear()
         for event in events:
             self._of_kind.setdefault(type(event), []).append(event)
-            self._spans.clear()
 
     def of(self, kind: type[Kind]) -> Sequence[Kind]:
         """Return the events of one kind."""

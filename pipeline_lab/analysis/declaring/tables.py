@@ -114,7 +114,7 @@ def take(table: pa.Table, rows: IntArray) -> pa.Table:
         raise IndexError(f"rows must be below {table.num_rows}")
     is_most = 2 * len(rows) >= table.num_rows > 0  # so that few rows do not keep the others in memory
     if is_most and (np.diff(rows) == 1).all():
-        return table if len(rows) == table.num_rows else table.slice(rows[0], len(rows))
+        return table.slice(rows[0], len(rows)) if len(rows) < table.num_rows or rows[0] else table
     if len(rows) <= FEW_ROWS:
         return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in rows.tolist())]).combine_chunks()
     return table.take(make_column(pa.int64(), len(rows), rows))

@@ -106,7 +106,7 @@ class RunFold:
         self._folder = folder
         self._parts: list[TraceParts] = []
         self._captures = 0
-        self._unreadable: dict[str, str] = {}
+        self._unreadable: list[str] = []
         self._memory = FoldMemory()
         self._job: JobReader | None = None
         self._known: list[str] = []
@@ -137,7 +137,7 @@ class RunFold:
         for path, found in zip(missing, analyze_files(files, names, progress, spread), strict=True):
             self._known.append(path)
             if isinstance(found, Unavailable):
-                self._unreadable[path] = found.reason
+                self._unreadable.append(found.reason)
             else:
                 self._parts += found
                 self._captures += 1
@@ -155,7 +155,7 @@ class RunFold:
             self._folder.path,
             "run",
             axis,
-            tuple(self._unreadable.values()),
+            tuple(self._unreadable),
             is_emulated=tables.training.is_emulated,
             uses_device=tables.trains_on_gpu,
             damaged_tables=tuple(tables.damage.values()),

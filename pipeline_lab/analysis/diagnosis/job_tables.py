@@ -53,7 +53,7 @@ class JobTables:
 
     Attributes:
         read: The tables by their names, as far as they can be read.
-        noted: The events, likewise.
+        noted: The events, likewise; shared with what is read later, so that they become more.
         listed: The data files and the tables of ``files.json``.
         damage: What is wrong with those that are not whole, or impossible, by their names. Numbers from them would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
@@ -198,7 +198,7 @@ class JobReader:
         self._kept: dict[str, tuple[list[tuple[int, ...]], Any]] = {}
 
     def read(self) -> JobTables:
-        """Read all that there is by now; what was read before takes in the new events, too."""
+        """Read all that there is by now; what earlier calls returned shares the events, and sees the new ones, too."""
         folder = self._folder
         self._noted.add(self._events.read())
         about, unreadable = self._unless_kept(

@@ -85,7 +85,7 @@ def _largest_of_each_stretch(values: IntArray) -> IntArray:
     """Return at most :data:`MAX_ROWS` row numbers: the largest value of each of as many stretches."""
     if len(values) <= MAX_ROWS:
         return np.arange(len(values))
-    bounds = -(-np.arange(MAX_ROWS + 1) * len(values) // MAX_ROWS)
+    bounds = -(-np.arange(MAX_ROWS + 1) * len(values) // MAX_ROWS)  # rounded up
     largest = np.repeat(np.maximum.reduceat(values, bounds[:-1]), np.diff(bounds))
     rows = np.flatnonzero(values == largest)
     return rows[np.searchsorted(rows, bounds[1:]) - 1]

@@ -12,6 +12,7 @@ FloatArray = NDArray[np.float64]
 NEIGHBOURS = 31
 """Steps around one, itself among them, whose median is its level; the first and the last ones have fewer."""
 HALF = NEIGHBOURS // 2
+"""Of them on either side."""
 
 
 def local_level(length: IntArray) -> FloatArray:

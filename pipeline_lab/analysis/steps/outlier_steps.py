@@ -109,7 +109,7 @@ def find_in_job(
         saving: When checkpoints were written, a set, ns since the epoch.
         ending: When iterators were made and ended, a set, ns since the epoch.
         rows: What :func:`divide_time` returned for these steps, where it was called before.
-        levels: What found the levels of these steps while there were fewer, where anything did.
+        levels: Passed again for a job that goes on, so that only the levels of its new steps are computed.
 
     Raises:
         TraceIncompleteError: There are too few steps.

@@ -103,9 +103,9 @@ class StepDivider:
 
 
 def _begins_with(longer: NDArray[Any], old: NDArray[Any]) -> bool:
-    """Compare what a table holds with what it held; where that lies in the same memory, nobody has written to it since."""
-    lie = longer.__array_interface__["data"], old.__array_interface__["data"]
-    return (lie[0] == lie[1] and len(longer) >= len(old)) or np.array_equal(longer[: len(old)], old)
+    """Say whether an array begins with another one; what lies in the same memory is not compared."""
+    place, old_place = (array.__array_interface__["data"][0] for array in (longer, old))
+    return (place == old_place and len(longer) >= len(old)) or np.array_equal(longer[: len(old)], old)
 
 
 _NO_TIMES: IntArray = np.empty(0, np.int64)

@@ -97,3 +97,15 @@ def test_rows_are_taken_in_their_order_however_many_they_are(rows: list[int]):
             taken = tables.take(table, np.array(rows, np.int64))
             assert taken.to_pylist() == wanted
             assert tables.take(table, np.arange(5)) is table
+            for first in (1, 2):
+                assert tables.take(table, np.arange(first, 5)).to_pylist() == table.to_pylist()[first:]
+
+
+@pytest.mark.parametrize("rows", [[-1], [-1, 0, 1, 2, 3], [3, 4, 5], [5]])
+def test_a_row_that_is_not_there_cannot_be_taken(rows: list[int]):
+    table = make([("a", number, number, 0.5, True) for number in range(5)])
+    with pytest.MonkeyPatch.context() as patch:
+        for few in (tables.FEW_ROWS, -1):
+            patch.setattr(tables, "FEW_ROWS", few)
+            with pytest.raises(IndexError):
+                tables.take(table, np.array(rows, np.int64))

@@ -32,7 +32,7 @@ def test_a_script_on_a_gpu_launches_ahead(tmp_path: Path, device: str | None, is
     assert not replace(script, is_launched=True).launches_ahead
 
 
-def test_a_run_in_progress_is_read_on(tmp_path: Path) -> None:
+def test_the_new_events_of_a_run_in_progress_are_read(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", state=RunState.RUNNING)
     reader = JobReader(folder)
     assert not reader.read().events.of(NoteEvent)

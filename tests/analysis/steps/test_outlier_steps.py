@@ -196,3 +196,13 @@ def test_levels_of_a_job_in_progress_are_those_of_all_steps_at_once(lengths: lis
         length = length.copy()
         length[other] += 5
     assert levels.find(length).tolist() == local_level(length).tolist()
+
+
+def test_the_level_of_a_step_is_found_anew_where_one_of_its_neighbours_has_changed():
+    length = np.random.default_rng(7).integers(1, 100, 200)
+    levels = LevelKeeper()
+    for known in (1, 40, 100, 200):
+        so_far = length[:known].copy()
+        so_far[-1] += 50  # as the last step's length, which changes with the step that follows
+        assert levels.find(so_far).tolist() == local_level(so_far).tolist()
+    assert levels.find(length).tolist() == local_level(length).tolist()
