@@ -76,9 +76,9 @@ def _judge(case: Case, job: Job, windows: set[str]) -> Iterator[str]:
         case.process.send_signal(signal.SIGINT)
     if not until(lambda: case.process.poll() is not None, LONGEST_S):
         yield "the command hangs"
-    live = ("queued", "running")
-    if case.run is not None and not until(lambda: case.state() not in live, BEGIN_S + LEAVING_S):
-        yield "the run never ends"
+    live = {"queued", "running"}
+    if case.run is not None and not until(lambda: live.isdisjoint(case.states().values()), BEGIN_S + LEAVING_S):
+        yield f"a run never ends: {case.states()}"
     if not until(lambda: not case.processes(), LEAVING_S):
         yield f"left processes: {[' '.join(command_of(each))[-60:] for each in case.processes()]}"
     if lost := windows - case.windows():

@@ -70,9 +70,11 @@ class Case:
 
     def state(self) -> str:
         """Return the state that lists show, or why there is none."""
-        listed = self.call("runs", "list", "--json")
-        runs = [each for each in json.loads(listed or "[]") if self.run is not None and each["id"] == self.run.id]
-        return str(runs[0]["state"]) if runs else "no run"
+        return "no run" if self.run is None else self.states().get(self.run.id, "no run")
+
+    def states(self) -> dict[str, str]:
+        """Return the states that lists show of all runs, those that a run has begun among them, by their ids."""
+        return {each["id"]: each["state"] for each in json.loads(self.call("runs", "list", "--json") or "[]")}
 
     def is_measuring(self) -> bool:
         """Say whether a place in the queue is held; one whose owner is gone goes when somebody looks."""
