@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
@@ -65,15 +67,30 @@ def over_steps(
     bins = min(MAX_BINS, after - first)
     edges = np.linspace(first, after, bins + 1)
     index = np.minimum(np.searchsorted(edges, step, side="right") - 1, bins - 1)
-    keys, row = np.unique(index * len(names) + group, return_inverse=True)
-    number, which = np.divmod(keys, len(names))
+    cells, samples = _count_cells(index * len(names) + group, bins * len(names), counts)
+    number, which = np.divmod(cells, len(names))
     columns = {
         schema.names[0]: [names[place] for place in which],
         "bin": number,
         "step": (edges[number] + edges[number + 1] - 1) / 2,
-        "samples": np.bincount(row, counts),
+        "samples": samples,
     }
-    return tables.build(schema, len(keys), **columns)
+    return tables.build(schema, len(cells), **columns)
+
+
+def _count_cells(cell: IntArray, cells: int, counts: IntArray | None) -> tuple[IntArray, NDArray[Any]]:
+    """Return the cells that have rows, and their samples.
+
+    Args:
+        cell: Of each row.
+        cells: How many there are.
+        counts: As in :func:`over_steps`.
+    """
+    if cells > len(cell):
+        found, row = np.unique(cell, return_inverse=True)
+        return found, np.bincount(row, counts)
+    found = np.flatnonzero(np.bincount(cell))
+    return found, np.bincount(cell, counts)[found]
 
 
 def coverage(step: IntArray, file: IntArray, ids: IntArray, total: int) -> pa.Table:

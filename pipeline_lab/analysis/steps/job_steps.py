@@ -217,12 +217,13 @@ def measure_job_steps(
         accuracy=tables.floats(steps, "accuracy"),
         profiled=tables.ints(steps, "window") >= 0,
     )
+    median_ns, p95_ns = np.percentile(measured, (50, 95))
     examples = _examples(samples, tables.ints(steps, "step")[chosen]) or _counted(steps, ~warmup)
     return JobSteps(
         table=table,
         count=len(measured),
-        median_ns=float(np.median(measured)),
-        p95_ns=float(np.percentile(measured, 95)),
+        median_ns=float(median_ns),
+        p95_ns=float(p95_ns),
         total_ns=total_ns,
         wait_total_ns=_wait_total_ns(rows.wait_ns[chosen], waited[chosen], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples else None,

@@ -1,10 +1,13 @@
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipeline_lab.analysis.sampling import file_reads, file_sampling
+from pipeline_lab.analysis.sampling import file_reads, file_sampling, sample_history
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
@@ -352,3 +355,22 @@ def test_where_chance_decides_how_long_an_epoch_is_nothing_is_called_used_again(
     assert file_sampling.measure_sampling(files(8), samples(*rows), NOTHING).duplicates == 1
     found = file_sampling.measure_sampling(files(8), samples(*rows), NOTHING, epoch=Epoch(4, is_drawn=True))
     assert (found.duplicates, found.epochs_seen) == (None, 2)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=80),
+    st.sampled_from([4, 500]),
+)
+def test_every_sample_lies_in_the_bin_of_its_step_and_file_however_many_files_there_are(
+    rows: list[tuple[int, int, int]], files: int
+):
+    names = [f"file-{number}" for number in range(files)]
+    step, file, count = map(np.array, zip(*rows, strict=True))
+    first, last = int(step.min()), int(step.max())
+    bins = min(60, last + 1 - first)
+    wanted: Counter[tuple[int, str]] = Counter()
+    for row_step, row_file, row_count in rows:
+        wanted[(row_step - first) * bins // (last + 1 - first), names[row_file]] += row_count
+    found = sample_history.over_steps(names, step, file, count).to_pylist()
+    assert {(row["bin"], row["file"]): row["samples"] for row in found} == wanted
+    assert [(row["bin"], row["file"]) for row in found] == sorted(wanted)
