@@ -365,7 +365,7 @@ class Activity:
         starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
         for_device, of_host = [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)]
         plane_names = self.host.names if self.host else ()
-        is_iterator = np.array([name.startswith("Iterator::") for name in plane_names], np.bool_)
+        is_iterator = np.array([name.startswith(event_names.ITERATOR) for name in plane_names], np.bool_)
         on_device = [index for index, name in enumerate(plane_names) if name == ON_DEVICE]
         for line in self.host.lines if self.host else ():
             rows = self.rows(line, kind)

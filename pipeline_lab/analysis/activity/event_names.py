@@ -130,7 +130,7 @@ def iterator_way(name: str) -> str | None:
 @lru_cache(REMEMBERED_NAMES)
 def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
-    if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
+    if name.startswith((ITERATOR, "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
         return Kind.MARK if name[0] != "I" else Kind(0)
     if name.startswith(CAPTURED_FUNCTION):
         return Kind.INPUT_FUNCTION

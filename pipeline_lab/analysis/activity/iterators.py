@@ -17,7 +17,7 @@ UNKNOWN = 0
 """Stands for the iterator of a wait without an iterator event inside."""
 
 
-ON_DEVICE = "Iterator::Prefetch"
+ON_DEVICE = f"{ITERATOR}Prefetch"
 """Name of an iterator that holds elements which are on a device (``prefetch_to_device``, one replica's of a strategy): it has
 no root of its own, but a generator that copies from an iterator on the host."""
 COPIES_TO_DEVICE = f"{ON_DEVICE}::Generator"

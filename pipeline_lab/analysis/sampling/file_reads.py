@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipeline_lab.analysis.activity.event_names import ITERATOR
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -238,7 +239,7 @@ def _split(name: str, start: IntArray, end: IntArray, openings: list[tuple[int, 
 
 def _path(reading: _Reading) -> str:
     """Return a reader's path without epochs' numbers, its own ``FlatMap[0]`` and, where an index tells more, its kind."""
-    parts = _EPOCH.sub(r"\1", reading.name.removeprefix("Iterator::")).split("::")
+    parts = _EPOCH.sub(r"\1", reading.name.removeprefix(ITERATOR)).split("::")
     indexed = [part for part in parts if _INDEX.search(part)]
     if len(indexed) > 1 and parts[-2] == "FlatMap[0]":
         del parts[-2]

@@ -111,7 +111,7 @@ def _host_class(name: str, on_tf_data_thread: bool) -> str:
     for wanted, found in _HOST_CLASSES:
         if kind & wanted and not (on_tf_data_thread and found is GapCause.INPUT_WAIT):
             return Work.TF_DATA.value if on_tf_data_thread else found.value
-    if on_tf_data_thread or name.startswith("Iterator::"):
+    if on_tf_data_thread or name.startswith(event_names.ITERATOR):
         return Work.TF_DATA.value
     return GapCause.PYTHON.value if name.startswith("$") else Work.OTHER.value
 

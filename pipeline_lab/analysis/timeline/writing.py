@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.event_names import Kind, host_kind, operation
+from pipeline_lab.analysis.activity.event_names import ITERATOR, Kind, host_kind, operation
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind
 
@@ -101,7 +101,7 @@ class IndexWriter:
 
     def _short_name(self, number: int) -> str:
         name = operation(next(islice(self._names, number, None))[0])
-        return name or self._labels[number].removeprefix("Iterator::")
+        return name or self._labels[number].removeprefix(ITERATOR)
 
     def add(
         self,
@@ -193,7 +193,7 @@ def _is_work(name: str) -> bool:
     """Say whether an event is a stage or an op at work, not what runs one or waits for it."""
     kind = host_kind(name)
     is_op = kind & (Kind.OP | Kind.EAGER_OP) and not kind & (Kind.WAIT | Kind.OUTER_WAIT)
-    return name.startswith("Iterator::") or bool(is_op)
+    return name.startswith(ITERATOR) or bool(is_op)
 
 
 def _join(

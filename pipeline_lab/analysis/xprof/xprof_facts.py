@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from pipeline_lab.analysis.activity.event_names import CAPTURED_FUNCTION
+from pipeline_lab.analysis.activity.event_names import CAPTURED_FUNCTION, ITERATOR
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Trace
@@ -45,7 +45,7 @@ def find_facts(traces: Iterable[Trace]) -> TraceFacts:
         host = trace.host_plane
         if host is not None:
             loop = loop or _find_loop(host)
-            has_tf_data |= any(name.startswith("Iterator::") for name in host.names)
+            has_tf_data |= any(name.startswith(ITERATOR) for name in host.names)
             for name, total_ns in _input_names(host).items():
                 names[name] = names.get(name, 0) + total_ns
     return TraceFacts(loop, tuple(devices), names, has_tf_data)
