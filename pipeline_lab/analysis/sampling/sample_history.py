@@ -86,7 +86,7 @@ def _count_cells(cell: IntArray, cells: int, counts: IntArray | None) -> tuple[I
         cells: How many there are.
         counts: As in :func:`over_steps`.
     """
-    if cells > len(cell):
+    if cells > len(cell):  # else there is no need to sort
         found, row = np.unique(cell, return_inverse=True)
         return found, np.bincount(row, counts)
     found = np.flatnonzero(np.bincount(cell))

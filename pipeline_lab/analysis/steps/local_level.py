@@ -9,9 +9,9 @@ from pipeline_lab.trace.compiled import compiled
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-NEIGHBOURS = 31
+NEIGHBORS = 31
 """Steps around one, itself among them, whose median is its level; the first and the last ones have fewer."""
-HALF = NEIGHBOURS // 2
+HALF = NEIGHBORS // 2
 """Of them on either side."""
 
 
@@ -22,12 +22,12 @@ def local_level(length: IntArray) -> FloatArray:
         length: Of consecutive steps, shape (n,), ns.
     """
     level = np.empty(len(length))
-    medians_around(length, HALF, np.empty(NEIGHBOURS, np.int64), level)
+    medians_around(length, HALF, np.empty(NEIGHBORS, np.int64), level)
     return level
 
 
 class LevelKeeper:
-    """Finds the levels of the steps of a job in progress as :func:`local_level` does: each time only those of steps with new neighbours."""
+    """Finds the levels of the steps of a job in progress as :func:`local_level` does: each time only those of steps with new neighbors."""
 
     def __init__(self) -> None:
         self._length: IntArray = np.empty(0, np.int64)

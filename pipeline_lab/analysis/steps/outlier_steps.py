@@ -6,7 +6,7 @@ at least :data:`LEAST_EXCESS` of the level. Its cause is the part that exceeds i
 steps that are no outliers) by most.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ from pipeline_lab.analysis.declaring.declaration import (
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.iterator_ends import change_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes
-from pipeline_lab.analysis.steps.local_level import LevelKeeper
+from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
 from pipeline_lab.errors import TraceIncompleteError
@@ -60,6 +60,10 @@ OUTLIER_TABLE = pa.schema(
 
 NO_SPANS = np.empty((0, 2), np.int64)
 TOO_FEW = f"Outliers are looked for among at least {FEWEST} steps after the warm-up; record more steps."
+
+
+FindLevels = Callable[[IntArray], FloatArray]
+"""Returns the level of each of some consecutive steps by their lengths, ns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +101,7 @@ def find_in_job(
     saving: IntArray = NO_SPANS,
     ending: IntArray = NO_SPANS,
     rows: StepRows | None = None,
-    levels: LevelKeeper | None = None,
+    find_levels: FindLevels = local_level,
 ) -> OutlierSteps:
     """Look at every step of a run.
 
@@ -109,7 +113,7 @@ def find_in_job(
         saving: When checkpoints were written, a set, ns since the epoch.
         ending: When iterators were made and ended, a set, ns since the epoch.
         rows: What :func:`divide_time` returned for these steps, where it was called before.
-        levels: Passed again for a job that goes on, so that only the levels of its new steps are computed.
+        find_levels: Finds the level of each step: for a job that goes on, one that computes only those of its new steps.
 
     Raises:
         TraceIncompleteError: There are too few steps.
@@ -122,7 +126,7 @@ def find_in_job(
     else:
         parts["compute_or_python"] = rows.compute_ns + rows.between_ns
     steady, step = ~tables.bools(steps, "warmup"), tables.ints(steps, "step")
-    found = _find(length, parts, steady, levels or LevelKeeper(), host="", step=step, start=start)
+    found = _find(length, parts, steady, find_levels, host="", step=step, start=start)
     places = np.searchsorted(start, tables.ints(found.table, "start_ns"))
     spans = as_intervals(start[places], start[places] + length[places])
     flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
@@ -162,7 +166,7 @@ def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
         if len(length) >= FEWEST:
             steady = np.ones(len(length), np.bool_)
             step = tables.ints(rows, "step")
-            found.append(_find(length, parts, steady, LevelKeeper(), host=host, step=step, start=spans[:, 0]))
+            found.append(_find(length, parts, steady, local_level, host=host, step=step, start=spans[:, 0]))
     if not found:
         raise TraceIncompleteError(TOO_FEW)
     return OutlierSteps(
@@ -178,7 +182,7 @@ def is_outlier(length: IntArray, level: FloatArray) -> BoolArray:
 
     Args:
         length: Of consecutive steps, shape (n,), ns.
-        level: Of each; see :func:`~pipeline_lab.analysis.steps.local_level.local_level`.
+        level: Of each; see :func:`local_level`.
     """
     excess = length - level
     spread = SIGMA_PER_MAD * float(np.median(np.abs(excess)))
@@ -189,7 +193,7 @@ def _find(
     length: IntArray,
     parts: Mapping[str, IntArray],
     steady: BoolArray,
-    levels: LevelKeeper,
+    find_levels: FindLevels,
     *,
     host: str,
     step: IntArray,
@@ -200,7 +204,7 @@ def _find(
     names = list(parts)
     rows = pick(steady)
     length, step, start = length[rows], step[rows], start[rows]
-    level = levels.find(length)
+    level = find_levels(length)
     outlier = is_outlier(length, level)
     if not outlier.any():
         return OutlierSteps("", len(length), tables.empty(OUTLIER_TABLE), int(length.sum()))
@@ -241,7 +245,7 @@ def _measure(job: JobView) -> OutlierSteps:
         saving=checkpoint_spans(found.events),
         ending=change_spans(found.events),
         rows=found.step_rows,
-        levels=found.levels,
+        find_levels=found.levels.find,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
-from pipeline_lab.analysis.steps.local_level import NEIGHBOURS, LevelKeeper, local_level
+from pipeline_lab.analysis.steps.local_level import NEIGHBORS, LevelKeeper, local_level
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
 from pipeline_lab.analysis.steps.step_rows import divide_time
@@ -178,7 +178,7 @@ def test_scaling_time_changes_no_outlier(lengths: list[int], factor: int):
 
 @given(st.lists(st.integers(0, 2**40), max_size=80))
 def test_a_level_is_the_median_of_the_steps_around(lengths: list[int]):
-    half = NEIGHBOURS // 2
+    half = NEIGHBORS // 2
     around = [lengths[max(0, step - half) : step + half + 1] for step in range(len(lengths))]
     assert local_level(np.array(lengths, np.int64)).tolist() == [float(np.median(steps)) for steps in around]
 
@@ -198,7 +198,7 @@ def test_levels_of_a_job_in_progress_are_those_of_all_steps_at_once(lengths: lis
     assert levels.find(length).tolist() == local_level(length).tolist()
 
 
-def test_the_level_of_a_step_is_found_anew_where_one_of_its_neighbours_has_changed():
+def test_the_level_of_a_step_is_found_anew_where_one_of_its_neighbors_has_changed():
     length = np.random.default_rng(7).integers(1, 100, 200)
     levels = LevelKeeper()
     for known in (1, 40, 100, 200):
