@@ -16,6 +16,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.placement import compile_step
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
@@ -42,8 +43,8 @@ class AudioTrainer(OneDeviceTrainer):
         self._weights = [*self._frames.trainable_variables, *self._classify.trainable_variables]
         self._optimizer = make_optimizer(training)
         self._optimizer.build(self._weights)
-        self._train = tf.function(self._train_on, reduce_retracing=True)
-        self._judge = tf.function(self._judge_on, reduce_retracing=True)
+        self._train = compile_step(self._train_on, reduce_retracing=True)
+        self._judge = compile_step(self._judge_on, reduce_retracing=True)
 
     def step(self, batch: Batch) -> Any:
         return self._train(batch["spectrum"], batch["length"], batch["label"])

@@ -17,6 +17,7 @@ import tensorflow as tf
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
+from pipeline_lab.worker.train.placement import compile_step
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import DataRecipe, record_id
@@ -147,7 +148,7 @@ class FeaturesTrainer(OneDeviceTrainer):
         self._bias = tf.Variable(tf.zeros([]))
         looks_up = workload.layout != "replicated" and options.pipeline.find("lookup") is None
         self._tables = [_load(table) for table in tables] if looks_up else []
-        self._train, self._judge = tf.function(self._train_on), tf.function(self._judge_on)
+        self._train, self._judge = compile_step(self._train_on), compile_step(self._judge_on)
 
     def step(self, batch: Batch) -> Any:
         return self._train(*self._inputs(batch))

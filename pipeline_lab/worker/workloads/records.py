@@ -19,6 +19,7 @@ from pipeline_lab.runs.data_files.found_features import find_misfitting_record
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.placement import compile_step
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
 from pipeline_lab.worker.workloads.data_files import find_user_files
@@ -47,8 +48,8 @@ class RecordsTrainer(OneDeviceTrainer):
         )
         self._optimizer = make_optimizer(training)
         self._optimizer.build(self._network.trainable_variables)
-        self._train = tf.function(self._train_on, reduce_retracing=True)
-        self._judge = tf.function(self._judge_on, reduce_retracing=True)
+        self._train = compile_step(self._train_on, reduce_retracing=True)
+        self._judge = compile_step(self._judge_on, reduce_retracing=True)
 
     def step(self, batch: Batch) -> Any:
         return self._train(batch["features"], batch.get("label"))

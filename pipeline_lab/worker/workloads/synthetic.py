@@ -14,6 +14,7 @@ import tensorflow as tf
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.worker.train.placement import compile_step
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import DataRecipe, record_id
@@ -111,7 +112,7 @@ class HostTimer(_Timer):
         super().__init__(times)
         self._spend = _hash if times.spins else time.sleep
         self._seconds = tf.constant(times.compute_ms / 1e3, tf.float64)
-        self._compute = tf.function(self._compute_on)
+        self._compute = compile_step(self._compute_on)
 
     def step(self, batch: Batch) -> Any:
         return self._compute(batch["payload"], self._run_tiny_ops())
@@ -141,7 +142,7 @@ class GpuTimer(_Timer):
         self._matrix = tf.constant(np.eye(MATRIX_SIZE, dtype=np.float32))
         self._products = MATRIX_TRIALS
         self._products = self._count_products(times.compute_ms * NS_PER_MS)
-        self._compute = tf.function(self._compute_on, reduce_retracing=True)  # the length of a payload may vary
+        self._compute = compile_step(self._compute_on, reduce_retracing=True)  # the length of a payload may vary
 
     def step(self, batch: Batch) -> Any:
         return self._compute(batch["payload"], self._run_tiny_ops())
@@ -154,7 +155,7 @@ class GpuTimer(_Timer):
         return math.nan, math.nan
 
     def _count_products(self, duration_ns: float) -> int:
-        empty, compute = tf.zeros([1, 1], tf.uint8), tf.function(self._compute_on)
+        empty, compute = tf.zeros([1, 1], tf.uint8), compile_step(self._compute_on)
         float(compute(empty, self._number)[0])
         calls, lasted_ns = 1, 0
         while lasted_ns < MATRIX_TRIALS_NS:
