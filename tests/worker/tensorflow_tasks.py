@@ -17,6 +17,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.autograph.impl import api
 from tensorflow.python.eager import context
 
 from pipeline_lab.capture.script import job_threads
@@ -261,16 +262,18 @@ def noise() -> dict[str, Any]:
 
 
 def train(options: str, steps: int) -> dict[str, Any]:
-    """Train on the first batch over and over, undo it, and train again."""
+    """Train on the first batch over and over, undo it, and train again; name also the functions that AutoGraph rewrote."""
     parsed = read_options(options)
     tf.keras.utils.set_random_seed(0)
     trainer = make_trainer(parsed, is_gpu=False)
     batch = next(iter(trainer.distribute(_dataset(parsed, False))))
     state = trainer.save_state()
-    first = [trainer.read(trainer.step(batch)) for _ in range(steps)]
+    with unittest.mock.patch.object(api, "_convert_actual", wraps=api._convert_actual) as rewriting:
+        first = [trainer.read(trainer.step(batch)) for _ in range(steps)]
     trainer.restore_state(state)
     again = trainer.read(trainer.step(batch))
     return {
+        "rewritten": [call.args[0].__qualname__ for call in rewriting.call_args_list],
         "losses": [loss for loss, _ in first],
         "accuracies": [accuracy for _, accuracy in first],
         "again": again[0],

@@ -286,6 +286,7 @@ def test_training_lowers_the_loss_and_can_be_undone(ask_tensorflow: Ask, setting
     assert result["again"] == pytest.approx(result["losses"][0], rel=0.05)
     assert all(0 <= accuracy <= 1 for accuracy in result["accuracies"])
     assert [len(part) for part in result["ids"]] == ([6, 6] if "replicas" in settings else [12])
+    assert result["rewritten"] == [], "AutoGraph takes a tenth of a launch, and no step of ours needs it"
 
 
 def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_path: Path) -> None:
