@@ -67,6 +67,7 @@ class StepBreakdown:
         host_compute_ns: Ops of the step on the host, where no device was recorded.
         python_ns: It idles while the training thread is outside TensorFlow.
         other_ns: Nothing in the trace explains why it idles.
+        adds_up: No part of any step is negative, and together they are as long as it; false for a damaged trace.
         table: The same of each step, :data:`PARTS_TABLE`, ordered by start.
     """
 
@@ -83,6 +84,7 @@ class StepBreakdown:
     host_compute_ns: int = 0
     python_ns: int = 0
     other_ns: int = 0
+    adds_up: bool = True
     table: pa.Table = field(default_factory=lambda: tables.empty(PARTS_TABLE))
 
     @property
@@ -116,7 +118,13 @@ def sum_up(table: pa.Table) -> StepBreakdown:
     Args:
         table: Of :data:`PARTS_TABLE`.
     """
-    return StepBreakdown(**{part: int(tables.ints(table, part).sum()) for part in PARTS}, table=table)
+    parts = np.stack([tables.ints(table, part) for part in PARTS])
+    length = tables.ints(table, "end_ns") - tables.ints(table, "start_ns")
+    return StepBreakdown(
+        **dict(zip(PARTS, parts.sum(axis=1).tolist(), strict=True)),
+        adds_up=bool((parts >= 0).all() and (parts.sum(axis=0) == length).all()),
+        table=table,
+    )
 
 
 def count_training_steps(breakdown: StepBreakdown, steps: Steps | Unavailable) -> float:
@@ -164,7 +172,11 @@ def merge_breakdowns(parts: Sequence[StepBreakdown]) -> StepBreakdown:
     """
     if not parts:
         raise TraceIncompleteError(NO_STEPS)
-    return sum_up(tables.concat(PARTS_TABLE, [part.table for part in parts]))
+    return StepBreakdown(
+        **{part: sum(getattr(each, part) for each in parts) for part in PARTS},
+        adds_up=all(each.adds_up for each in parts),
+        table=tables.concat(PARTS_TABLE, [each.table for each in parts]),
+    )
 
 
 def _parts(activity: Activity, spans: IntArray) -> dict[str, IntArray]:

@@ -4,7 +4,6 @@ The rules look at measured times only, never at options or preset names.
 """
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline_lab.analysis.causes import (
     BREAKS_SENTENCE,
@@ -16,12 +15,10 @@ from pipeline_lab.analysis.causes import (
     InputCause,
     VerdictClass,
 )
-from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps, Predicts
-from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import evaluation_percent, is_machine_busy
@@ -387,19 +384,9 @@ def find_contradiction(results: Results) -> str:
             return _CONTRADICTION.format(what=f"{gaps.device} is busy or idle for less than no time")
         if sum(gaps.idle_by_cause_ns.values()) != gaps.idle_ns:
             return _CONTRADICTION.format(what="the causes of idle time do not add up to it")
-    if not isinstance(breakdown, Unavailable) and not _do_parts_add_up(breakdown.table):
+    if not isinstance(breakdown, Unavailable) and not breakdown.adds_up:
         return _CONTRADICTION.format(what="the parts of a step do not add up to it")
     return ""
-
-
-def _do_parts_add_up(steps: pa.Table) -> bool:
-    left_ns = tables.ints(steps, "end_ns") - tables.ints(steps, "start_ns")
-    for part in PARTS:
-        part_ns = tables.ints(steps, part)
-        if part_ns.min(initial=0) < 0:
-            return False
-        left_ns -= part_ns
-    return not left_ns.any()
 
 
 _CONTRADICTION = "The trace contradicts itself: {what}. It is damaged; record another one."

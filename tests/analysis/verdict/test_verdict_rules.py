@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
@@ -13,7 +12,7 @@ from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.losses import Losses, choose_class, measure_losses
@@ -584,16 +583,11 @@ def test_several_steps_per_execution_are_judged_by_the_training_step():
 
 def test_times_that_cannot_be_true_together_get_no_verdict():
     gaps, whole = results.idle_gaps(), divided(checkpoint=66, device_compute=34)
-    step = {"host": ["a"], "window": [0], "step": [0], "start_ns": [0], "end_ns": [7], **{part: [0] for part in PARTS}}
-    short = replace(whole, table=pa.table(step, schema=PARTS_TABLE))
-    less_than_nothing = replace(
-        whole, table=pa.table(step | {"input_wait_ns": [-1], "other_ns": [8]}, schema=PARTS_TABLE)
-    )
     damaged = [
         {"idle_gaps": replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})},
         {"idle_gaps": replace(gaps, devices=(replace(gaps.devices[0], busy_ns=-1), *gaps.devices[1:]))},
     ]
-    for divided_so, changed in [*((whole, changed) for changed in damaged), (short, {}), (less_than_nothing, {})]:
-        verdict = judged(divided_so, **changed)
+    verdicts = [*(judged(whole, **changed) for changed in damaged), judged(replace(whole, adds_up=False))]
+    for verdict in verdicts:
         assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.UNKNOWN, Confidence.LOW)
         assert "The trace contradicts itself: " in verdict.sentence
