@@ -11,7 +11,10 @@ USUAL = gc.get_threshold()
 
 
 def collect_rarely() -> None:
-    """Let a process that ends soon collect garbage only if it makes very many objects."""
+    """Let a process that ends soon, or that does nothing but analyze, collect garbage only if it makes very many objects.
+
+    What is made while a trace is analyzed is in no cycle, so it is freed without a collection.
+    """
     gc.set_threshold(BETWEEN_COLLECTIONS)
 
 

@@ -22,6 +22,7 @@ from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 from pipeline_lab.analysis.diagnosis.inputs import WindowList
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved, fingerprint_inputs
 from pipeline_lab.analysis.timeline.build import build_index
+from pipeline_lab.collecting import collect_rarely
 from pipeline_lab.figures.chart_list import CHARTS
 from tests.support.long_run import LongRun
 
@@ -94,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=int, nargs="+", default=[300, 2000])
     options = parser.parse_args()
+    collect_rarely()  # as the process does that follows a run
     print(f"{'windows':>8}", *(f"{column:>10}" for column in COLUMNS))
     with tempfile.TemporaryDirectory() as folder:
         for windows in options.windows:

@@ -12,6 +12,7 @@ import psutil
 from pipeline_lab.analysis.diagnosis.executors import processes_if_many
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint_inputs
+from pipeline_lab.collecting import collect_rarely
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_folder import RunFolder
@@ -109,4 +110,5 @@ def _report_errors(saved: SavedDiagnosis) -> Iterator[list[str]]:
 
 
 if __name__ == "__main__":
+    collect_rarely()
     sys.exit(main())

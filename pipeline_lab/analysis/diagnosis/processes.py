@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from pipeline_lab.analysis.diagnosis.packing import pack, unpack
+from pipeline_lab.collecting import collect_rarely
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.launch.runtime import die_with
 from pipeline_lab.trace.parallel import keep_to_one_core
@@ -57,6 +58,7 @@ def spread_over_processes(
 def _begin(parent: int) -> None:
     die_with(parent)
     keep_to_one_core()
+    collect_rarely()
 
 
 def _do_all(task: Callable[[Item], Result], items: Sequence[Item]) -> bytes:

@@ -8,7 +8,7 @@ place. Only what lies below the inputs of a zip or a concatenation keeps theirs:
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,15 +113,13 @@ def order_places(paths: Iterable[str]) -> tuple[IteratorPlace, ...]:
             below.setdefault(place, {})
             above = place
     places: list[IteratorPlace] = []
-
-    def add(path: str, parent: int | None) -> None:
+    ahead: list[tuple[str, int | None]] = [(root, None) for root in reversed(below[""])]
+    while ahead:
+        path, parent = ahead.pop()
+        number = len(places)
         places.append(IteratorPlace(path, parent))
-        number = len(places) - 1
-        for child in sorted(below[path], key=lambda child: _input_number(child, path)):
-            add(child, number)
-
-    for root in below[""]:
-        add(root, None)
+        children = sorted(below[path], key=partial(_input_number, above=path))
+        ahead += [(child, number) for child in reversed(children)]
     return tuple(places)
 
 
