@@ -97,6 +97,12 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         parse_time_s(text)
 
 
+@pytest.mark.parametrize("text", ["0", "-5m", "nans"])
+def test_a_budget_without_any_time_is_refused_by_the_name_it_was_given(text: str) -> None:
+    with pytest.raises(OptionsError, match=rf"^A budget of '{text}' leaves no time; use 90s"):
+        parse_time_s(text)
+
+
 def test_a_choice_of_the_model_that_was_not_raced_is_printed_with_the_race_to_paste(lab: Lab) -> None:
     found = read_tuning(make_search(lab.store, RunState.CANCELLED, stops_after=1))
     printed = io.StringIO()

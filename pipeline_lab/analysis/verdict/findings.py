@@ -92,14 +92,18 @@ def outlier_steps(results: Results) -> Finding | None:
     percent = 100.0 * found.excess_ns / found.steps_ns
     if percent < OUTLIERS_PERCENT:
         return None
-    causes = Counter(found.table.column("cause").to_pylist()).most_common()
+    causes = found.table.column("cause").to_pylist()
+    steps, cost_ns = Counter(causes), Counter[str]()
+    for cause, excess_ns in zip(causes, tables.ints(found.table, "excess_ns").tolist(), strict=True):
+        cost_ns[cause] += excess_ns
+    by_cost = [cause for cause, _ in cost_ns.most_common()]
     [worst] = found.table.slice(int(np.argmax(tables.ints(found.table, "length_ns"))), 1).to_pylist()
     return Finding(
         "outlier-steps",
         f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
-        f"{format_percent(percent)} of the time, most often because of {PART_NAMES[causes[0][0]]}.",
+        f"{format_percent(percent)} of the time, mainly because of {PART_NAMES[by_cost[0]]}.",
         (
-            *(Evidence(PART_NAMES[cause], "1 step" if count == 1 else f"{count} steps") for cause, count in causes),
+            *(Evidence(PART_NAMES[cause], _steps_and_cost(steps[cause], cost_ns[cause])) for cause in by_cost),
             Evidence(
                 f"longest, step {worst['step']}",
                 f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",
@@ -107,6 +111,10 @@ def outlier_steps(results: Results) -> Finding | None:
             Evidence("basis", found.basis),
         ),
     )
+
+
+def _steps_and_cost(steps: int, cost_ns: int) -> str:
+    return f"{'1 step' if steps == 1 else f'{steps} steps'}, {format_duration(cost_ns)} more"
 
 
 def epoch_boundaries(results: Results) -> Finding | None:

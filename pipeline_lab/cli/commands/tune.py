@@ -225,13 +225,16 @@ def parse_time_s(text: str) -> float:
     """Read ``90``, ``90s``, ``15m`` or ``2h`` into seconds.
 
     Raises:
-        OptionsError: It is not such a time.
+        OptionsError: It is not such a time, or none.
     """
     number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
     try:
-        return float(number) * _SECONDS[unit]
+        seconds = float(number) * _SECONDS[unit]
     except (ValueError, KeyError):
         raise OptionsError(f"{text!r} is not a duration; use 90s, 15m or 2h.") from None
+    if not seconds > 0:
+        raise OptionsError(f"A budget of {text!r} leaves no time; use 90s, 15m or 2h.")
+    return seconds
 
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

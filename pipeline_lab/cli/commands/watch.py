@@ -50,7 +50,9 @@ def watch(
             f"Windows of {seconds:g} s every {every:g} s would profile more than half of the job; record at most half."
         )
     if not module and not Path(script).is_file():
-        raise OptionsError(f"There is no script {script}; specify a Python file, or a module with -m.")
+        from pipeline_lab.runs.launch.launchable import no_such_script
+
+        raise OptionsError(no_such_script(script, Path(script)))
     options = ["--every", str(every), "--seconds", str(seconds)]
     options += [f"--name={name}"] if name else []
     options += [f"--store={store}"] if store else []

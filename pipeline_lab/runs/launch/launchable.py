@@ -54,7 +54,21 @@ def check_script(options: ScriptStart) -> None:
         if not _is_there(options.script.partition(".")[0], Path(options.folder)):
             raise OptionsError(no_such_module(options.script, Path(options.folder)))
     elif not options.path.is_file():
-        raise OptionsError(f"There is no script {options.script}; specify a Python file, or a module with -m.")
+        raise OptionsError(no_such_script(options.script, options.path))
+
+
+def no_such_script(name: str, path: Path) -> str:
+    """Return the sentence for a script that is no file.
+
+    Args:
+        name: As it was given.
+        path: Where it would be.
+    """
+    if path.is_dir():
+        return f"{name} is a folder; specify a Python file in it, or a module with -m."
+    if path.name.startswith("python"):
+        return f"There is no script {name}; leave Python out, and specify the file that it would run."
+    return f"There is no script {name}; specify a Python file, or a module with -m."
 
 
 def no_such_module(name: str, start: Path) -> str:

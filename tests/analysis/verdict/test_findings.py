@@ -214,6 +214,20 @@ def test_outliers_that_cost_time():
     assert kinds(outlier_steps=replace(results.outlier_steps(2), steps_ns=5 * 10**9)) == ["outlier-steps"]
 
 
+def test_outliers_are_laid_to_what_costs_most_not_to_what_happens_most():
+    """Three flushes take 20 ms more each, one checkpoint 100."""
+    found = results.outlier_steps(4)
+    causes, excess_ms = ["flush", "checkpoint", "flush", "flush"], (20, 100, 20, 20)
+    table = tables.replace_column(found.table, "cause", causes)
+    table = tables.replace_column(table, "excess_ns", np.array(excess_ms) * 10**6)
+    costly = replace(found, table=table, steps_ns=5 * 10**9)
+    [finding] = [
+        one for one in find_all_findings(results.diagnosis(outlier_steps=costly)) if one.kind == "outlier-steps"
+    ]
+    assert finding.sentence.endswith("mainly because of checkpoints.")
+    assert [evidence.value for evidence in finding.evidence[:2]] == ["1 step, 100 ms more", "3 steps, 60 ms more"]
+
+
 def test_hidden_contention_is_work_beyond_the_held_batch_that_no_wait_shows():
     # the steps wait 30 ms on average; of 60 ms they work 30, the compute-only step takes 16; the pipeline needs 60
     crowded = Calibration(16e6, 60e6, 60e6)

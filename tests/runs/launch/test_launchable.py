@@ -5,7 +5,7 @@ import pytest
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import own_options, set_options
 from pipeline_lab.runs.launch import launchable
-from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.launchable import check_launchable, no_such_script
 from pipeline_lab.runs.launch.launcher import launch
 from tests.support.lab import Lab
 from tests.support.presets import BASELINE, FEATURES_LOOKUP, SYNTHETIC
@@ -23,6 +23,15 @@ def test_a_module_is_found_in_its_folder_or_among_the_packages_and_not_run(tmp_p
     (tmp_path / "mine.py").write_text("raise SystemExit('this is not to be run')")
     for target in ("mine:make", "mine.part:make", "json:loads"):
         check_launchable(own_options(target, str(tmp_path)))
+
+
+def test_what_stands_in_place_of_a_script_is_told_for_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    assert no_such_script("project", tmp_path / "project").startswith("project is a folder; specify a Python file in")
+    assert no_such_script("python3", tmp_path / "python3").startswith("There is no script python3; leave Python out")
+    assert no_such_script("t.py", tmp_path / "t.py") == (
+        "There is no script t.py; specify a Python file, or a module with -m."
+    )
 
 
 def test_a_pattern_that_searches_without_end_is_refused() -> None:
