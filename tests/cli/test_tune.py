@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline_lab.cli.commands.tune import parse_time_s
+from pipeline_lab.cli.commands.tune import parse_budget_s
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.report.renderers.terminal import render_terminal
 from pipeline_lab.report.subjects.tune_report import TuneReport
@@ -88,19 +88,19 @@ def test_resume_takes_nothing_else(lab: Lab, given: list[str]) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
 def test_times_have_units(text: str, seconds: float) -> None:
-    assert parse_time_s(text) == seconds
+    assert parse_budget_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "soon", "5d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(OptionsError, match="is not a duration; use 90s, 15m or 2h"):
-        parse_time_s(text)
+        parse_budget_s(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-5m", "nans"])
 def test_a_budget_without_any_time_is_refused_by_the_name_it_was_given(text: str) -> None:
     with pytest.raises(OptionsError, match=rf"^A budget of '{text}' leaves no time; use 90s"):
-        parse_time_s(text)
+        parse_budget_s(text)
 
 
 def test_a_choice_of_the_model_that_was_not_raced_is_printed_with_the_race_to_paste(lab: Lab) -> None:

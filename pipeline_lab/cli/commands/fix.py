@@ -52,7 +52,7 @@ def fix(
     The script runs several times: to record it, to verify each change, and to race the changes. These trainings write what they always
     write, such as checkpoints; the script's source changes only with --apply.
     """
-    from pipeline_lab.cli.commands.tune import check_end, parse_time_s, search_script
+    from pipeline_lab.cli.commands.tune import check_end, parse_budget_s, search_script
     from pipeline_lab.runs.record import RunKind
     from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.runs.store import find_path, find_store, open_store
@@ -65,7 +65,7 @@ def fix(
     else:
         wanted = {
             "name": f"fix {Path(script[0]).name}",
-            "budget_s": parse_time_s(budget),
+            "budget_s": parse_budget_s(budget),
             "max_configurations": 2,
             "may_reorder": may_reorder,
             "changes": change or [],

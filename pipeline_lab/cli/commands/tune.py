@@ -115,7 +115,7 @@ def tune(
     of_cluster = {"--ray": ray, "--gpus-per-trial": gpus_per_trial}
     if script and resume is None:
         _refuse(of_options, f"{script[0]} is searched as it is")
-        of_script: dict[str, Any] = {"name": name, "budget_s": None if budget is None else parse_time_s(budget)}
+        of_script: dict[str, Any] = {"name": name, "budget_s": None if budget is None else parse_budget_s(budget)}
         of_script |= {"max_configurations": configurations, "may_reorder": may_reorder}
         of_script |= {"ray": ray, "gpus_per_trial": gpus_per_trial}
         tune_script(script, opened, of_script, is_module=module, as_json=as_json)
@@ -135,7 +135,7 @@ def tune(
     else:
         start = apply_settings(choose_options(preset, options, workload, store), settings, store, added)
         given = {
-            "budget_s": None if budget is None else parse_time_s(budget),
+            "budget_s": None if budget is None else parse_budget_s(budget),
             "max_configurations": configurations,
             "max_memory_mb": max_memory,
             "max_threads": max_threads,
@@ -221,7 +221,7 @@ def parse_try(text: str) -> tuple[str, list[str]]:
     return knob.strip(), [value.strip() for value in values.split(",")]
 
 
-def parse_time_s(text: str) -> float:
+def parse_budget_s(text: str) -> float:
     """Read ``90``, ``90s``, ``15m`` or ``2h`` into seconds.
 
     Raises:

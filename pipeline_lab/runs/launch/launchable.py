@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def check_script(options: ScriptStart) -> None:
         raise OptionsError(no_such_script(options.script, options.path))
 
 
+_INTERPRETER = re.compile(r"python[\d.]*")
+
+
 def no_such_script(name: str, path: Path) -> str:
     """Return the sentence for a script that is no file.
 
@@ -66,7 +70,7 @@ def no_such_script(name: str, path: Path) -> str:
     """
     if path.is_dir():
         return f"{name} is a folder; specify a Python file in it, or a module with -m."
-    if path.name.startswith("python"):
+    if _INTERPRETER.fullmatch(path.name):
         return f"There is no script {name}; leave Python out, and specify the file that it would run."
     return f"There is no script {name}; specify a Python file, or a module with -m."
 

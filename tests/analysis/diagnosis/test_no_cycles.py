@@ -3,7 +3,7 @@
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,17 +43,16 @@ def test_a_trace_leaves_no_cycles(name: str) -> None:
 
 
 def test_a_window_that_lands_leaves_no_cycles(tmp_path: Path) -> None:
-    run = LongRun(tmp_path / "run")
-    fold, saved = RunFold(run.folder), SavedDiagnosis(run.folder.path)
+    with closing(LongRun(tmp_path / "run")) as run:
+        fold, saved = RunFold(run.folder), SavedDiagnosis(run.folder.path)
 
-    def land(windows: int) -> None:
-        run.grow(windows)
-        fold.add_new()
-        saved.save(fold.diagnose(), "inputs")
+        def land(windows: int) -> None:
+            run.grow(windows)
+            fold.add_new()
+            saved.save(fold.diagnose(), "inputs")
 
-    land(3)
-    land(4)
-    with left_in_cycles() as count:
-        land(5)
-        assert not count()
-    run.close()
+        land(3)
+        land(4)
+        with left_in_cycles() as count:
+            land(5)
+            assert not count()

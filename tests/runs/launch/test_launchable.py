@@ -29,9 +29,10 @@ def test_what_stands_in_place_of_a_script_is_told_for_what_it_is(tmp_path: Path)
     (tmp_path / "project").mkdir()
     assert no_such_script("project", tmp_path / "project").startswith("project is a folder; specify a Python file in")
     assert no_such_script("python3", tmp_path / "python3").startswith("There is no script python3; leave Python out")
-    assert no_such_script("t.py", tmp_path / "t.py") == (
-        "There is no script t.py; specify a Python file, or a module with -m."
-    )
+    for name in ("t.py", "python_basics.py"):
+        assert no_such_script(name, tmp_path / name) == (
+            f"There is no script {name}; specify a Python file, or a module with -m."
+        )
 
 
 def test_a_pattern_that_searches_without_end_is_refused() -> None:
