@@ -40,7 +40,7 @@ from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, evaluation_percent
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, MOST_PERCENT, evaluation_percent
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.recording_effects import has_device_work
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
@@ -317,10 +317,13 @@ def _with_predicts(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple
 
 
 def _with_evaluations(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
-    """Add what to do about evaluations, after the first suggestion, which is about the steps, as the verdict is."""
-    if evaluation_percent(judged(diagnosis)) is None:
+    """Add what to do about evaluations: first where they take most of the time, else after what is about the steps, as the verdict is."""
+    results = judged(diagnosis)
+    percent, evaluation = evaluation_percent(results), results.evaluation
+    if percent is None or isinstance(evaluation, Unavailable):
         return found
-    return (*found[:1], Suggestion(FEWER_EVALUATIONS.change, FEWER_EVALUATIONS.why), *found[1:])
+    place = 0 if percent > MOST_PERCENT else 1
+    return (*found[:place], Suggestion(evaluation.change, FEWER_EVALUATIONS.why), *found[place:])
 
 
 def _with_less_padding(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -56,6 +56,8 @@ FEWER_EVALUATIONS = Recommendation(
     "The training stands still during an evaluation. Shorter steps do not make it any shorter.",
 )
 """Of a job that evaluates for much of its time."""
+FEWER_CALLS = "Call {call} less often, or on fewer batches."
+"""The same where the script calls it."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
     "The device has nothing to do meanwhile.",

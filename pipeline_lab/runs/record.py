@@ -45,6 +45,9 @@ EMULATED_ACCELERATOR = "emulated accelerator"
 """Device of a run whose steps only take time (``training.device = emulated``), as its environment and every page name it."""
 EMULATED_PLANE = f"/device:{EMULATED_ACCELERATOR}"
 """Its plane in a trace."""
+EVALUATION_BEGINS, EVALUATION_ENDS = "evaluation begins", "evaluation ends"
+"""Events in the traces of our jobs before and after what evaluates the model between their steps; no longer than a moment, so that
+a window which opens or closes in between has one of them."""
 EMULATED_NOTE = "The accelerator is emulated."
 """What every answer about such a run says."""
 

@@ -88,7 +88,8 @@ class EvaluationEvent(Event):
     """An evaluation pass has ended; times in ns since the epoch.
 
     ``number`` counts passes from 0, ``steps`` the steps before it, warm-up included. ``loss`` and ``accuracy`` (0 to 1) are
-    means over ``batches``, None where the workload has none or the mean is not finite.
+    means over ``batches``, None where the workload has none or the mean is not finite. ``call`` is the script's call of a method
+    of Keras and its place, as in :class:`PredictEvent`; empty for the validation that ``fit`` does itself, and for loops.
     """
 
     kind = "evaluation"
@@ -100,6 +101,7 @@ class EvaluationEvent(Event):
     batches: int
     loss: float | None
     accuracy: float | None
+    call: str = ""
 
 
 @dataclass(frozen=True)

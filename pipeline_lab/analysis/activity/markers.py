@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray, union, union_by
+from pipeline_lab.runs.record import EVALUATION_BEGINS, EVALUATION_ENDS
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _NO_MARKER = re.compile(
@@ -43,6 +44,7 @@ class Markers:
         start_ns, end_ns: The marked interval itself, shape (n,).
         line: The thread that holds them; None for device markers.
         event_name: The marker's name; None for device markers.
+        resumes: Whether the job evaluated the model between the step before and each, shape (n,); None where nothing tells.
     """
 
     label: str
@@ -52,6 +54,7 @@ class Markers:
     end_ns: IntArray
     line: Line | None = None
     event_name: str | None = None
+    resumes: NDArray[np.bool_] | None = None
 
     @property
     def intervals(self) -> IntArray:
@@ -61,7 +64,9 @@ class Markers:
         """Say which step comes right after the one before it (no evaluation, epoch end or other device in between)."""
         stride = np.diff(self.number)
         usual = _most_common(stride[stride > 0])
-        return np.concatenate(([False], stride == usual))
+        follows = np.concatenate(([False], stride == usual))
+        follows = follows[: len(self.number)]
+        return follows if self.resumes is None else follows & ~self.resumes
 
 
 def find_markers(trace: Trace) -> Markers | None:
@@ -97,7 +102,21 @@ def _host_markers(host: Plane) -> Markers | None:
     best = min(found, key=lambda candidate: (candidate.rank, -len(candidate.rows)))
     start = best.line.start_ns[best.rows]
     number, start, end = _one_per_step(best.number, start, start + best.line.duration_ns[best.rows])
-    return Markers(best.label, best.rank < _UNNUMBERED, number, start, end, best.line, best.name)
+    begun, ended = _count_evaluations(host, best.line, start)
+    trains = begun == ended
+    number, start, end, begun = number[trains], start[trains], end[trains], begun[trains]
+    resumes = np.diff(begun, prepend=begun[:1]) > 0
+    return Markers(best.label, best.rank < _UNNUMBERED, number, start, end, best.line, best.name, resumes)
+
+
+def _count_evaluations(host: Plane, line: Line, times: IntArray) -> tuple[IntArray, IntArray]:
+    """Return how many evaluations had begun on a thread by each time, and how many had ended, shape of ``times``."""
+    begun, ended = (
+        np.sort(line.start_ns[line.rows_named(host.name_mask(name.__eq__))])
+        for name in (EVALUATION_BEGINS, EVALUATION_ENDS)
+    )
+    before = int(len(ended) > 0 and not (begun < ended[0]).any())  # one that was under way when the capture began
+    return before + np.searchsorted(begun, times, "right"), np.searchsorted(ended, times, "right")
 
 
 def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_Candidate]:

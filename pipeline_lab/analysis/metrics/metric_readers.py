@@ -221,7 +221,7 @@ def phase_words(found: Any) -> str | None:
 
 
 def retrace_words(found: Any) -> str | None:
-    functions = ", ".join(found.functions[:3])
+    functions = ", ".join((*found.functions, *found.datasets)[:3])
     told = f"{count_words(found.count, 'time')} in {count_words(found.steps, 'recorded step')}"
     return (told + (f": {functions}" if functions else "")) if found.count else None
 
@@ -251,9 +251,9 @@ def clock_words(clocks: Any) -> str:
 
 def evaluations_words(evaluation: Any) -> str:
     ways = {True: "; the pipeline is rebuilt after each", False: "; the pipeline is kept", None: ""}
-    return (
-        f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all{ways[evaluation.is_rebuilt]}"
-    )
+    place = f", most of it in {evaluation.longest_call}" if evaluation.longest_call else ""
+    took = f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all"
+    return f"{took}{place}{ways[evaluation.is_rebuilt]}"
 
 
 def last_evaluation_words(evaluation: Any) -> str | None:

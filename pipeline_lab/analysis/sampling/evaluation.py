@@ -1,11 +1,13 @@
 """The evaluation passes of a run: what they found, what they took, which files they read."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis.causes import FEWER_CALLS, FEWER_EVALUATIONS
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
@@ -27,6 +29,10 @@ PASS_TABLE = pa.schema(
         ("batches", pa.int64()),
         ("loss", pa.float64()),  # mean over the batches, null where the workload has none, or none that is finite
         ("accuracy", pa.float64()),  # 0 to 1, null likewise
+        (
+            "call",
+            pa.string(),
+        ),  # of the script, as ``model.evaluate at train.py:40``; null where the training does it itself
     ]
 )
 """One row per pass."""
@@ -62,6 +68,22 @@ class Evaluation:
     @property
     def total_ns(self) -> int:
         return int(tables.ints(self.passes, "duration_ns").sum())
+
+    @property
+    def longest_call(self) -> str:
+        """The script's call whose passes took longest; empty where those took longer that the training does itself."""
+        taken_ns = Counter[str]()
+        for call, duration_ns in zip(
+            self.passes.column("call").to_pylist(), tables.ints(self.passes, "duration_ns"), strict=True
+        ):
+            taken_ns[call or ""] += int(duration_ns)
+        return max(taken_ns, key=taken_ns.__getitem__)
+
+    @property
+    def change(self) -> str:
+        """What to do about passes that take much of the time."""
+        call = self.longest_call
+        return FEWER_CALLS.format(call=call) if call else FEWER_EVALUATIONS.change
 
     @property
     def last_loss(self) -> float | None:
@@ -110,6 +132,7 @@ def read_evaluation(
             "batches": [one.batches for one in passes],
             "loss": np.ma.masked_invalid(np.array([one.loss for one in passes], np.float64)),
             "accuracy": np.ma.masked_invalid(np.array([one.accuracy for one in passes], np.float64)),
+            "call": [one.call or None for one in passes],
         },
     )
     return Evaluation(table, is_rebuilt, held_out, _sampling(evaluated, files, held_out))

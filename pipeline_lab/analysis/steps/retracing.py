@@ -1,7 +1,8 @@
 """Which functions were retraced while the job trained.
 
 TensorFlow marks the building of a ``tf.function``'s graph with ``tf.function-graph_building``; the concrete function
-that comes out of it is the next one that the same thread calls (``EagerLocalExecute: __inference_<function>_<number>``).
+that comes out of it is the next one that the same thread calls (``EagerLocalExecute: __inference_<function>_<number>``). The function
+of a dataset is traced likewise, just before the op that makes the dataset (``EagerLocalExecute: ParallelMapDatasetV2``).
 """
 
 import re
@@ -28,13 +29,15 @@ RETRACE_TABLE = pa.schema(
         ("start_ns", pa.int64()),
         ("duration_ns", pa.int64()),  # of the tracing alone
         ("function", pa.string()),  # null where none was called afterwards
+        ("dataset", pa.string()),  # the op of the dataset that it was traced for, null for other functions
     ]
 )
 """One row per tracing of a function inside a recorded step; functions traced inside another's tracing belong to it."""
 
 NOT_STORED = Unavailable("The log holds only what TensorFlow derived from its trace, so what was traced is not known.")
 
-_NUMBERED = re.compile(re.escape(FUNCTION_CALL) + r"(.+)_\d+")
+_NEXT = re.compile(rf"{re.escape(FUNCTION_CALL)}(.+)_\d+|EagerLocalExecute: (\w+Dataset(?:V\d+)?)")
+"""What tells whose function was traced: its number at the end of its call, or the op of its dataset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,18 @@ class Retraces:
     def functions(self) -> tuple[str, ...]:
         return tuple(sorted({name for name in self.table.column("function").to_pylist() if name}))
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The ops of the datasets whose functions were traced."""
+        return tuple(sorted({name for name in self.table.column("dataset").to_pylist() if name}))
+
+    @property
+    def is_of_datasets(self) -> bool:
+        """Whether most of the time of tracing went into functions of datasets."""
+        duration_ns = tables.ints(self.table, "duration_ns")
+        of_datasets = np.array([name is not None for name in self.table.column("dataset").to_pylist()], np.bool_)
+        return bool(2 * duration_ns[of_datasets].sum() > duration_ns.sum())
+
 
 def find_retraces(activity: Activity, steps: Steps) -> Retraces:
     """Find the tracing inside the steps of one trace.
@@ -76,6 +91,7 @@ def find_retraces(activity: Activity, steps: Steps) -> Retraces:
         step = np.searchsorted(spans[:, 1], start, side="right")
         inside = step < len(spans)
         inside[inside] = spans[step[inside], 0] <= start[inside]
+        function, dataset = _named_by(activity, line, rows[inside])
         found.append(
             tables.build(
                 RETRACE_TABLE,
@@ -85,7 +101,8 @@ def find_retraces(activity: Activity, steps: Steps) -> Retraces:
                 step=number[step[inside]],
                 start_ns=start[inside],
                 duration_ns=line.duration_ns[rows[inside]],
-                function=_functions(activity, line, rows[inside]),
+                function=function,
+                dataset=dataset,
             )
         )
     return Retraces(tables.concat(RETRACE_TABLE, found))
@@ -103,15 +120,15 @@ def _outermost(line: Line, rows: IntArray) -> IntArray:
     return rows[line.start_ns[rows] >= before]
 
 
-def _functions(activity: Activity, line: Line, traced: IntArray) -> list[str | None]:
+def _named_by(activity: Activity, line: Line, traced: IntArray) -> tuple[list[str | None], list[str | None]]:
+    """Return of each tracing the function that is called next, or the op that makes a dataset before that."""
     assert activity.host is not None
-    calls = activity.rows(line, Kind.FUNCTION_CALL)
-    calls = calls[np.argsort(line.start_ns[calls], kind="stable")]
-    following = np.searchsorted(line.start_ns[calls], line.start_ns[traced] + line.duration_ns[traced])
-    names = [
-        activity.host.names[line.name_index[calls[index]]] if index < len(calls) else "" for index in following.tolist()
-    ]
-    return [match[1] if (match := _NUMBERED.fullmatch(name)) else None for name in names]
+    following = line.rows_named(activity.host.name_mask(lambda name: _NEXT.fullmatch(name) is not None))
+    following = following[np.argsort(line.start_ns[following], kind="stable")]
+    next_one = np.searchsorted(line.start_ns[following], line.start_ns[traced] + line.duration_ns[traced])
+    names = [activity.host.names[index] for index in line.name_index[following].tolist()]
+    matches = [_NEXT.fullmatch(names[index]) if index < len(names) else None for index in next_one.tolist()]
+    return [match and match[1] for match in matches], [match and match[2] for match in matches]
 
 
 def _analyze(trace: TraceView) -> Retraces:
@@ -124,6 +141,7 @@ def _to_json(found: Retraces) -> Document:
         "count": found.count,
         "steps": found.steps,
         "functions": list(found.functions),
+        "datasets": list(found.datasets),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import ENDS_WHY, FEWER_EVALUATIONS, FIRST_BATCHES, ONE_FOR_ALL, StepPart
+from pipeline_lab.analysis.causes import ENDS_WHY, FIRST_BATCHES, ONE_FOR_ALL, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
@@ -74,14 +74,18 @@ def retracing(results: Results) -> Finding | None:
     evidence = [Evidence("compiling", format_duration(breakdown.compile_ns))]
     if not isinstance(retraces, Unavailable) and retraces.count:
         evidence.append(Evidence("tracings", f"{retraces.count} in {retraces.steps} of {steps.count} recorded steps"))
-        evidence.append(Evidence("functions", _listed(retraces.functions) or "not called again"))
+        evidence.append(Evidence("functions", _listed((*retraces.functions, *retraces.datasets)) or "not called again"))
+    of_datasets = not isinstance(retraces, Unavailable) and retraces.is_of_datasets
     return Finding(
         "retracing",
         f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
-        "that should not happen, so look for inputs whose shape or Python value changes from step to step, and for a tf.function that is "
-        "made anew, such as in each epoch.",
+        f"that should not happen, so look for {_REMADE_DATASETS if of_datasets else _RETRACED}.",
         tuple(evidence),
     )
+
+
+_RETRACED = "inputs whose shape or Python value changes from step to step, and for a tf.function that is made anew, such as in each epoch"
+_REMADE_DATASETS = "datasets that are made anew between steps, each of which traces its functions; predict and evaluate make some of arrays"
 
 
 def outlier_steps(results: Results) -> Finding | None:
@@ -177,8 +181,8 @@ def small_predicts(results: Results) -> Finding | None:
     )
 
 
-EVALUATION_PERCENT = 20.0
-"""Share of the time, steps and evaluations, from which evaluations are worth a word."""
+EVALUATION_PERCENT, MOST_PERCENT = 20.0, 50.0
+"""Share of the time, steps and evaluations, from which evaluations are worth a word, and from which nothing comes before them."""
 
 
 def evaluation_percent(results: Results) -> float | None:
@@ -203,7 +207,7 @@ def evaluations(results: Results) -> Finding | None:
     first_ns = int(tables.ints(found.passes, "first_batch_ns").sum())
     return Finding(
         "evaluations",
-        f"{format_percent(percent)} of the time passed in evaluations, which are no part of the steps. {FEWER_EVALUATIONS.change}",
+        f"{format_percent(percent)} of the time passed in evaluations, which are no part of the steps. {found.change}",
         (
             Evidence("evaluations", format_count(found.count)),
             Evidence("each", format_duration(found.total_ns / found.count)),

@@ -21,7 +21,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import evaluation_percent, is_machine_busy
+from pipeline_lab.analysis.verdict.findings import MOST_PERCENT, evaluation_percent, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame, find_heaviest
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.losses import (
@@ -135,11 +135,13 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
 
 
 def name_evaluations(sentence: str, results: Results) -> str:
-    """Add to a sentence about the steps what evaluations take besides, where that is much."""
-    percent = evaluation_percent(results)
-    if percent is None:
+    """Add to a sentence about the steps what evaluations take besides, where that is much; before it, where that is most of the time."""
+    percent, found = evaluation_percent(results), results.evaluation
+    if percent is None or isinstance(found, Unavailable):
         return sentence
-    return f"{sentence} Evaluations take {format_percent(percent)} of the whole time."
+    place = f", most of it in {found.longest_call}" if found.longest_call else ""
+    said = f"Evaluations take {format_percent(percent)} of the whole time{place}."
+    return f"{said} {sentence}" if percent > MOST_PERCENT else f"{sentence} {said}"
 
 
 def name_emulated(sentence: str, results: Results) -> str:

@@ -41,6 +41,7 @@ from pipeline_lab.capture.script.step_notes import (
     refer_to,
     take_made,
 )
+from pipeline_lab.worker.record.profiler import mark_evaluation
 
 KERAS_BATCH = 32
 """Examples of a batch where ``predict`` is not told how many."""
@@ -174,6 +175,9 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         global _validations
         outer, epoch = here.role, here.epoch
+        is_small = role is Role.PREDICT and bool(listeners) and is_one_batch(arguments, options)
+        is_beside = role is not Role.FIT and not is_small and (outer is Role.FIT or here.fit > 0)
+        is_of_fit = outer is Role.FIT and sys._getframe(1).f_code.co_name == Role.FIT.value
         _validations += (validates := outer is Role.FIT and role is Role.EVALUATE)
         here.role, begun_ns = role, now_ns()
         if role is Role.FIT:
@@ -182,36 +186,30 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
             if _kept is not None:
                 _kept.drop()
         try:
-            with CurrentModuleFilter():
+            with CurrentModuleFilter(), mark_evaluation() if is_beside else contextlib.nullcontext():
                 result = original(self, *arguments, **options)
-            if role is Role.PREDICT and outer is None and listeners:
-                _note_predict(begun_ns, arguments, options)
+            if is_small and listeners:
+                tell(Predicted(words_of_call(role.value), begun_ns, now_ns()))
             return result
         finally:
             _validations -= validates
             of, here.role, here.epoch = here.epoch, outer, epoch
             if outer is None:
                 note_beside(begun_ns)
-            if role is Role.EVALUATE and of is not None and of is not epoch and listeners:
-                tell(Evaluated(of, begun_ns, now_ns()))
+            if role is not Role.FIT and of is not None and of is not epoch and listeners and not is_small:
+                tell(Evaluated(of, begun_ns, now_ns(), "" if is_of_fit else words_of_call(role.value)))
 
     return call
 
 
-def _note_predict(begun_ns: int, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Note a call of ``predict`` with no more than a batch."""
-    ended_ns = now_ns()
-    with contextlib.suppress(Exception):  # must not affect the job
-        if is_one_batch(arguments, options):
-            tell(Predicted(words_of_call("predict"), begun_ns, ended_ns))
-
-
 def is_one_batch(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
     """Say whether ``predict`` is given arrays of no more than one batch."""
-    given = arguments[0] if arguments else options.get("x")
-    batch_size = arguments[1] if len(arguments) > 1 else options.get("batch_size")
-    examples = count_examples(given)
-    return examples is not None and examples <= (batch_size or KERAS_BATCH)
+    with contextlib.suppress(Exception):  # must not affect the job
+        given = arguments[0] if arguments else options.get("x")
+        batch_size = arguments[1] if len(arguments) > 1 else options.get("batch_size")
+        examples = count_examples(given)
+        return examples is not None and examples <= (batch_size or KERAS_BATCH)
+    return False
 
 
 def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:

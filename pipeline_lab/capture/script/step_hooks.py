@@ -228,6 +228,8 @@ def _begin_pass(iterator: Any) -> Pass:
     of.note = getattr(_dataset_behind(iterator), "__dict__", {}).get(NOTE)
     of.made = take_made(iterator)
     iterator._pass_for_pipeline_lab = of
+    if role is Role.PREDICT:
+        here.epoch = of  # of which is told once `predict` has returned
     return of
 
 

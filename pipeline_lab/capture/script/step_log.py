@@ -69,9 +69,10 @@ PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 
 @dataclass
 class _Side:
-    """A pass that does not train: validation, most likely."""
+    """A pass that does not train: validation, most likely; by which call of the script, where that is known."""
 
     begun_ns: int
+    call: str = ""
     ended_ns: int = 0
     first_ns: int = 0
     batches: int = 0
@@ -221,7 +222,7 @@ class StepLog:
         side = self._sides.setdefault(note.of, _Side(note.asked_ns))
         ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns or note.asked_ns
         if isinstance(note, Evaluated):
-            side.begun_ns = note.asked_ns
+            side.begun_ns, side.call = note.asked_ns, note.call
         elif isinstance(note, Took | Called):
             side.batches += (note.steps or note.of.steps_per_call or 1) if isinstance(note, Called) else 1
             side.first_ns = side.first_ns or ended_ns
@@ -381,6 +382,7 @@ class StepLog:
                     batches=side.batches,
                     loss=None,
                     accuracy=None,
+                    call=side.call,
                 )
             )
             self._passes_evaluated += 1

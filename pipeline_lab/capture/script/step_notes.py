@@ -113,11 +113,12 @@ class Ended(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """Keras' ``evaluate`` returned, from inside ``fit`` or not."""
+    """Keras' ``evaluate`` returned, from inside ``fit`` or not, or its ``predict`` of more than a batch; by which call of the script."""
 
     of: Pass
     asked_ns: int
     ended_ns: int
+    call: str = ""
 
 
 class Fed(NamedTuple):
@@ -160,7 +161,7 @@ class GivenUp(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """Keras' ``predict`` returned what it made of no more than one batch, outside of any other method of Keras."""
+    """Keras' ``predict`` returned what it made of no more than one batch."""
 
     call: str
     asked_ns: int

@@ -3,11 +3,13 @@
 import contextlib
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import tensorflow as tf
 
+from pipeline_lab.runs.record import EVALUATION_BEGINS, EVALUATION_ENDS
 from pipeline_lab.worker.record.window_recorder import Profiler
 
 
@@ -64,3 +66,15 @@ def mark_step(step: int) -> AbstractContextManager[None]:
     """Mark a training step in the trace; ``_r`` makes it a step for TensorFlow's tools too."""
     marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("train", step_num=step, _r=1)
     return marker
+
+
+@contextlib.contextmanager
+def mark_evaluation() -> Iterator[None]:
+    """Mark in the trace that the model is evaluated: no step goes on meanwhile."""
+    with tf.profiler.experimental.Trace(EVALUATION_BEGINS):
+        pass
+    try:
+        yield
+    finally:
+        with tf.profiler.experimental.Trace(EVALUATION_ENDS):
+            pass

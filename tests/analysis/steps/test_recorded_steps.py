@@ -85,6 +85,23 @@ def test_keras_training_function_without_any_stats_counts():
     assert (found.marker, found.count, found.first_step_only) == ("Keras 'train_function'", 1, False)
 
 
+def test_an_evaluation_belongs_to_no_step_whatever_the_model_calls_in_it():
+    keras, begins, ends = "multi_step_on_iterator", ("evaluation begins", 210, 0), ("evaluation ends", 480, 0)
+    calls: list[Event] = [(keras, start, 50) for start in (0, 100, 250, 400, 500, 600)]
+    found = find(line("python3", *calls, begins, ends))
+    assert spans_us(found) == [(0, 50), (50, 150), (500, 550), (550, 650)]
+    assert spans_us(find(line("python3", *calls[2:], ends))) == [(500, 550), (550, 650)], "it began before the window"
+    assert spans_us(find(line("python3", *calls[:3], begins))) == [(0, 50), (50, 150)], "it ended after the window"
+    with pytest.raises(TraceIncompleteError, match="No steps"):
+        find(line("python3", *calls[2:4], ("evaluation begins", 200, 0)))
+
+
+def test_steps_with_an_evaluation_between_them_do_not_follow_each_other():
+    marked = marks("train", (5, 0, 50), (6, 100, 50), (7, 900, 50), _r=1)
+    found = find(line("python", *marked, ("evaluation begins", 160, 0), ("evaluation ends", 880, 0)))
+    assert spans_us(found) == [(0, 50), (50, 150), (900, 950)]
+
+
 def test_loops_inside_a_step_do_not_lose_it():
     waits = [(WAIT, start, 10) for start in (0, 30, 60, 100, 130, 160)]
     found = find(

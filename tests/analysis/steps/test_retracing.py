@@ -23,6 +23,14 @@ def test_a_tracing_is_named_by_the_function_that_is_called_next():
     assert (found.count, found.steps, found.functions) == (2, 2, ("train_step",))
 
 
+def test_what_is_traced_for_a_dataset_is_named_by_the_op_that_makes_it():
+    makes, calls = "EagerLocalExecute: ParallelMapDatasetV2", "EagerLocalExecute: __inference_predict_7"
+    found = find((TRACING, 110, 20), (makes, 140, 20), (calls, 170, 5), (TRACING, 310, 10), (calls, 330, 5))
+    assert found.table.column("dataset").to_pylist() == ["ParallelMapDatasetV2", None]
+    assert (found.functions, found.datasets) == (("predict",), ("ParallelMapDatasetV2",))
+    assert found.is_of_datasets, "20 of 30 µs"
+
+
 def test_what_is_traced_inside_another_tracing_belongs_to_it():
     assert find((TRACING, 110, 50), (TRACING, 120, 10), (TRACING, 165, 5)).count == 2
 

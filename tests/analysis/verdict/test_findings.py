@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.evaluation import PASS_TABLE, Evaluation
 from pipeline_lab.analysis.sampling.file_reads import FileReads
@@ -309,22 +309,47 @@ def test_many_calls_of_predict_are_told_with_what_to_call_instead() -> None:
     assert [evidence.value for evidence in found.evidence] == ["20", "3 ms"]
 
 
-@pytest.mark.parametrize(("evaluated_percent", "is_told"), [(10, False), (40, True)])
-def test_evaluations_that_take_much_of_the_time_are_told_beside_the_steps(
-    evaluated_percent: int, is_told: bool
-) -> None:
+def _evaluated(percent: int, call: str | None = None, from_ns: int = 0) -> Diagnosis:
+    """Return a job of which four evaluations take that part of the time, by a call of the script, from some time after its warm-up."""
     job = results.job_steps()
-    each_ns = job.total_ns * evaluated_percent // (100 - evaluated_percent) // 4
     begun_ns = int(tables.ints(job.table, "start_ns")[~tables.bools(job.table, "warmup")][0])
-    columns = {"pass": np.arange(4), "step": np.arange(4), "start_ns": begun_ns + np.arange(4), "batches": 8}
-    passes = tables.build(PASS_TABLE, 4, **columns, duration_ns=each_ns, first_batch_ns=1000, loss=None, accuracy=None)
+    passes = tables.build(
+        PASS_TABLE,
+        4,
+        **{"pass": np.arange(4), "step": np.arange(4), "batches": 8, "call": [call] * 4, "first_batch_ns": 1000},
+        start_ns=begun_ns + from_ns + np.arange(4),
+        duration_ns=job.total_ns * percent // (100 - percent) // 4,
+        loss=None,
+        accuracy=None,
+    )
     whole = results.diagnosis(job_steps=job, evaluation=Evaluation(passes, None, 0, Unavailable("none")))
-    assert reach_verdict(whole).sentence.endswith("Evaluations take 40 % of the whole time.") == is_told
-    assert bool([each for each in find_all_findings(whole) if each.kind == "evaluations"]) == is_told
-    advised = [one.change for one in advise(replace(whole, verdict=reach_verdict(whole))).verdict.suggestions]
-    assert any(change.startswith("Evaluate less often") for change in advised) == is_told
-    before = tables.replace_column(
-        passes, "start_ns", begun_ns - 1 - np.arange(4)
-    )  # in the first of several epochs, say
-    early = results.diagnosis(job_steps=job, evaluation=Evaluation(before, None, 0, Unavailable("none")))
-    assert evaluation_percent(early) is None, "the steps that they lie between are not counted either"
+    return replace(whole, verdict=reach_verdict(whole))
+
+
+def test_evaluations_that_take_little_of_the_time_are_not_told():
+    few = _evaluated(10)
+    assert "Evaluations" not in few.verdict.sentence
+    assert not [each for each in find_all_findings(few) if each.kind == "evaluations"]
+    assert not [one for one in advise(few).verdict.suggestions if one.change.startswith("Evaluate less often")]
+
+
+def test_evaluations_that_take_much_of_the_time_are_told_after_the_steps():
+    much = _evaluated(40)
+    assert much.verdict.sentence.endswith(" Evaluations take 40 % of the whole time.")
+    (found,) = [each for each in find_all_findings(much) if each.kind == "evaluations"]
+    assert found.sentence.startswith("40 % of the time passed in evaluations")
+    assert [one.change[:19] for one in advise(much).verdict.suggestions].index("Evaluate less often") == 1
+
+
+def test_evaluations_that_take_most_of_the_time_come_first_with_the_line_that_calls_them():
+    most = _evaluated(60, "model.evaluate at train.py:40")
+    first = "Evaluations take 60 % of the whole time, most of it in model.evaluate at train.py:40. "
+    assert most.verdict.sentence.startswith(first)
+    change = "Call model.evaluate at train.py:40 less often, or on fewer batches."
+    assert advise(most).verdict.suggestions[0].change == change
+    (found,) = [each for each in find_all_findings(most) if each.kind == "evaluations"]
+    assert found.sentence.endswith(change)
+
+
+def test_evaluations_before_the_steps_that_are_judged_are_not_counted_either():
+    assert evaluation_percent(_evaluated(40, from_ns=-9)) is None, "in the first of several epochs, say"

@@ -239,6 +239,22 @@ def test_keras_validation_is_taken_out_of_the_time_between_epochs(script: Script
     assert (found.batches, (found.ended_ns - found.started_ns) // MS) == (2, 80)
 
 
+def test_predict_of_many_batches_between_steps_is_an_evaluation_with_the_line_that_calls_it(script: Script) -> None:
+    epoch, predicted = Pass("fit", Role.FIT), Pass("predict", Role.PREDICT)
+    script.call(epoch, 10, 0)
+    began = script.ms
+    script.ms += 20
+    script.take(predicted, 2, 8)
+    script.take(predicted, 2, 8)
+    script.ms += 60
+    script.log.notes.append(Evaluated(predicted, began * MS, script.ms * MS, "model.predict at train.py:9"))
+    script.call(epoch, 10, 0)
+    assert [row["away_ns"] // MS for row in script.rows()] == [0, 100]
+    (found,) = script.evaluations()
+    told = (found.call, found.batches, (found.ended_ns - found.started_ns) // MS, found.first_batch_ns // MS)
+    assert told == ("model.predict at train.py:9", 2, 100, 22)
+
+
 def test_warmup_is_the_first_step_and_what_follows_within_a_second(script: Script) -> None:
     epoch = _training()
     for compute in (5000, *[100] * 30):

@@ -2,7 +2,7 @@
 
 import importlib
 import itertools
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 from unittest.mock import patch
 
@@ -110,6 +110,34 @@ def note_own_loop(package: str) -> list[list[Any]]:
     told = [note for note in notes if isinstance(note, OfPass) and isinstance(note, Called | Took)]
     passes = itertools.groupby(told, lambda note: note.of)
     return [[of.role.value, of.call, [type(note).__name__ for note in group]] for of, group in passes]
+
+
+def note_callbacks(package: str) -> dict[str, Any]:
+    """Evaluate and predict in a callback after the second of four steps, and validate; return the calls that were noted."""
+    notes: deque[Note] = deque()
+    keras = importlib.import_module(package)
+    keras_hooks.hook_keras()
+
+    class Watches(keras.callbacks.Callback):  # type: ignore[name-defined, misc]
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (named by Keras)
+            if batch == 1:
+                self.model.evaluate(np.ones((5, 3)), np.ones((5, 1)), batch_size=2, verbose=0)
+                self.model.predict(np.ones((9, 3)), batch_size=2, verbose=0)
+                self.model.predict(np.ones((2, 3)), batch_size=2, verbose=0)
+
+    step_hooks.listen(notes.append)
+    try:
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        model.fit(_pairs(4), validation_data=_pairs(2), callbacks=[Watches()], verbose=0)
+    finally:
+        step_hooks.leave(notes.append)
+    takes = Counter(note.of for note in notes if isinstance(note, Called | Took))
+    evaluated = [note for note in notes if isinstance(note, Evaluated)]
+    return {
+        "evaluated": [[note.of.role.value, note.call.partition(" at ")[0], takes[note.of]] for note in evaluated],
+        "predicted": [note.call.partition(" at ")[0] for note in notes if isinstance(note, Predicted)],
+    }
 
 
 class _Ends(tf_keras.callbacks.Callback):

@@ -24,6 +24,18 @@ def test_every_step_of_each_epoch_and_evaluation_is_noted_once(
     assert found["predicted"] == ["model.predict at keras_2_tasks.py"]
 
 
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_what_callbacks_evaluate_and_predict_is_noted_with_its_call(
+    ask_tensorflow: Callable[..., Any], package: str
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:note_callbacks", package=package)
+    own, predicted, validation = found["evaluated"]
+    assert own == ["evaluate", "self.model.evaluate", 3]
+    assert predicted == ["predict", "self.model.predict", 5]
+    assert validation == ["evaluate", "", 2], "fit's own"
+    assert found["predicted"] == ["self.model.predict"], "of one batch"
+
+
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
 def test_its_step_runs_alone_and_leaves_the_model_as_it_was(
     ask_tensorflow: Callable[..., Any], steps_per_execution: int
