@@ -330,7 +330,7 @@ def _first_difference(before: Sample, after: Sample, number: int) -> str:
         return f"In {where} there are {len(other):,} elements instead of {len(one):,}."
     if number and after.passes[number] == after.passes[0] and one != before.passes[0]:
         return REPEATS
-    return f"Element {index + 1:,} of {where} is another one."
+    return f"Element {index + 1:,} of {where} is another one than without the change."
 
 
 def _rounding(before: Sample, after: Sample, one: Path, other: Path) -> float | None:

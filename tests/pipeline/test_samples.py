@@ -40,7 +40,9 @@ def test_another_order_is_only_known_at_the_end_of_the_dataset() -> None:
     assert compare_samples(SAMPLE, other).outcome is ProofOutcome.REORDERED
     assert compare_samples(SHORT, replace(other, ended=(False, False))).outcome is ProofOutcome.DIFFERENT
     twice = replace(other, rows=({**ROWS, "a": 2}, ROWS))
-    assert compare_samples(SAMPLE, twice).sentence == "Element 1 of the first pass is another one."
+    assert (
+        compare_samples(SAMPLE, twice).sentence == "Element 1 of the first pass is another one than without the change."
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,10 @@ def test_a_dataset_that_goes_on_gives_one_epoch_after_the_other() -> None:
     assert (proof.outcome, proof.elements) == (ProofOutcome.EQUAL, (4,))
     assert proof.sentence == "Equal, element by element: 4 elements, one epoch after the other."
     repeats = replace(endless, passes=(("ab", "cd", "ab", "cd"),))
-    assert compare_joined(SAMPLE, repeats, Epochs.JOINED).sentence == "Element 3 of the first pass is another one."
+    assert (
+        compare_joined(SAMPLE, repeats, Epochs.JOINED).sentence
+        == "Element 3 of the first pass is another one than without the change."
+    )
     redrawn = compare_joined(SAMPLE, repeats, Epochs.REDRAWN)
     assert (redrawn.outcome, redrawn.elements) == (ProofOutcome.REDRAWN, (2,))
     assert "2 elements, of the first epoch; in later ones" in redrawn.sentence
@@ -105,7 +110,7 @@ def test_other_datasets_have_to_stay_as_they_are_too() -> None:
     assert found is not None
     assert (
         found.sentence
-        == "The dataset that train.py:4 makes would change too: Element 1 of the first pass is another one."
+        == "The dataset that train.py:4 makes would change too: Element 1 of the first pass is another one than without the change."
     )
     late = compare_others(before, before, ["train.py:9"])
     assert late is not None

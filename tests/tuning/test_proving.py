@@ -62,7 +62,7 @@ def prove(
 @pytest.mark.parametrize(("most", "proofs"), [(9, 3), (2, 2)])
 def test_proofs_end_where_their_time_is_up_and_something_is_proved(most: int, proofs: int) -> None:
     prover = Prover(("prefetch", "cache"))
-    found = prove(prover, PREFETCH, CACHE, effort=Effort(is_spent=lambda: len(prover.asked) >= most))
+    found = prove(prover, PREFETCH, CACHE, effort=Effort(is_spent=lambda _: len(prover.asked) >= most))
     assert (found.changes, len(prover.asked)) == ((PREFETCH,), proofs)
     assert found.left == (LeftAlone(CACHE, proving.NO_TIME if most == 2 else "Compared."),)
 

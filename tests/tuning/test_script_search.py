@@ -142,7 +142,12 @@ def options_of(folder: Path, **wanted: object) -> ScriptTuneOptions:
 def test_proofs_leave_half_of_the_budget_to_a_race_as_long_as_there_is_time_for_one(
     spent_s: float, race_s: float, *, over: bool
 ) -> None:
-    assert are_proofs_over(spent_s, 100, race_s) is over
+    assert are_proofs_over(spent_s, 100, race_s, [CACHE, STEPS]) is over
+
+
+def test_proofs_take_the_whole_budget_where_nothing_that_is_proved_can_race() -> None:
+    assert not are_proofs_over(99, 100, 1, [STEPS])
+    assert are_proofs_over(101, 100, 1, [STEPS])
 
 
 def test_all_proved_changes_race_first_then_fewer_of_them() -> None:

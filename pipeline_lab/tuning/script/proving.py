@@ -39,12 +39,12 @@ class Effort:
     Attributes:
         how_far: How much of the script's data is read each time.
         stop: Called before each reading; raises to stop.
-        is_spent: Says whether what is proved by then has to do.
+        is_spent: Says whether what is proved by then has to do, which it is given.
     """
 
     how_far: HowFar | None = None
     stop: Callable[[], None] = lambda: None
-    is_spent: Callable[[], bool] = lambda: False
+    is_spent: Callable[[Sequence[Change]], bool] = lambda _: False
 
 
 UNLIMITED = Effort()
@@ -160,7 +160,7 @@ def prove_changes(proving: Proving, changes: Sequence[Change], beaten: Sequence[
     for chosen in _attempts(proving.recipe, changes, beaten, kept):
         if all(each in kept for each in chosen):
             continue
-        if kept and proving.effort.is_spent():
+        if kept and proving.effort.is_spent(kept):
             left += [LeftAlone(each, NO_TIME) for each in chosen if len(chosen) == 1]
             continue
         tried = proving.prove([*kept, *chosen], repeatable)

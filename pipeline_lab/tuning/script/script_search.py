@@ -182,9 +182,9 @@ class ScriptSearch:
             self._contest.history.add(_profiled(recorded, self._diagnosis))
         begun_s, budget_s = time.monotonic() - self._trials.spent_s, self._options.budget_s
 
-        def is_spent() -> bool:
+        def is_spent(kept: Sequence[Change]) -> bool:
             race_s = self._contest.budget.race_s(2) if self._options.races else math.inf
-            return not wishes.changes and are_proofs_over(time.monotonic() - begun_s, budget_s, race_s)
+            return not wishes.changes and are_proofs_over(time.monotonic() - begun_s, budget_s, race_s, kept)
 
         how_far = HowFar(seconds=min(HowFar.seconds, READING_SHARE * budget_s))
         keras = str(read_record(recorded).environment.get("keras"))
@@ -292,9 +292,10 @@ class ScriptSearch:
         write_whole(self._folder.fix, json.dumps(document, ensure_ascii=False))
 
 
-def are_proofs_over(spent_s: float, budget_s: float, race_s: float) -> bool:
-    """Say whether proofs have to end: half of the budget is left to a race, as long as there is time for one."""
-    return spent_s > (PROVED_SHARE if budget_s - spent_s >= race_s else 1.0) * budget_s
+def are_proofs_over(spent_s: float, budget_s: float, race_s: float, kept: Sequence[Change]) -> bool:
+    """Say whether proofs have to end: half of the budget is left to a race, if what is kept can race and there is time for it."""
+    leaves_room = budget_s - spent_s >= race_s and not all(each.cannot_race for each in kept)
+    return spent_s > (PROVED_SHARE if leaves_room else 1.0) * budget_s
 
 
 def combine(changes: Sequence[Change], run: ScriptRun | None, most: int) -> list[ScriptArm]:

@@ -210,7 +210,7 @@ def test_small_elements_of_a_generator_are_handed_over_by_the_batch_and_stay_wha
 def test_a_generator_that_others_read_on_from_is_not_read_ahead(fix: FixScript) -> None:
     found = fix("shared-generator", "generator-batches")
     assert not found.changes
-    assert left(found)["generator-batches"] == "Element 1 of pass 2 is another one."
+    assert left(found)["generator-batches"] == "Element 1 of pass 2 is another one than without the change."
 
 
 def test_a_seed_stays_where_it_is_and_its_draws_with_their_examples(fix: FixScript) -> None:
@@ -233,7 +233,7 @@ def test_a_dataset_that_is_read_twice_stays_the_same_for_both(fix: FixScript) ->
 def test_a_function_of_single_examples_keeps_them(fix: FixScript) -> None:
     found = fix("one-by-one")
     assert "batch-first" not in proposed(found)
-    assert left(found)["batch-first"] == "Element 1 of the first pass is another one."
+    assert left(found)["batch-first"] == "Element 1 of the first pass is another one than without the change."
     assert "parallel-map" in proposed(found)
 
 
