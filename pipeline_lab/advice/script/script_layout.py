@@ -46,7 +46,7 @@ def share_cores(run: ScriptRun) -> ScriptRun:
 
     Where the step needs the core that the pipeline is on, it waits for as long as the pipeline computes: the more often, the
     more cores are at work on average, of which the step keeps one at work at least. What the pipeline did while the step waited
-    for it slowed nothing down. Published scripts that were timed with a held batch (``benchmarks.scripts``) lost half to twice
+    for it, on as many cores as its threads can use, slowed nothing down. Published scripts that were timed with a held batch (``benchmarks.scripts``) lost half to twice
     as much. Where the step was timed alone, what it takes longer beside the pipeline is known.
     """
     made_ns = _processor_ns(run, _within_epochs(run, run.stages))
@@ -54,7 +54,10 @@ def share_cores(run: ScriptRun) -> ScriptRun:
         return replace(run, slowing=min(MOST_SLOWING, run.beside_ns / made_ns))
     if run.cores_used is None:
         return run
-    beside_ns = max(0.0, made_ns - run.cores * max(0.0, run.steady_ns - run.ceiling_ns))
+    terms = lay_out(run, run.stages, Assumed(run.other_cores))
+    alone_ns = max((term.time_ns for term in terms if term.name not in (STEP, TURNS, PROCESSOR)), default=0.0)
+    at_work = min(run.cores, made_ns / alone_ns) if alone_ns else run.cores  # on how many cores a pipeline can be
+    beside_ns = max(0.0, made_ns - at_work * max(0.0, run.steady_ns - run.ceiling_ns))
     if not beside_ns:
         return run
     free = run.free_cores(run.other_cores)

@@ -98,6 +98,21 @@ def test_what_the_pipeline_takes_from_a_step_on_the_same_cores_is_told_by_how_ma
     assert predicted(replace(run, cores_used=None), Insert(2, "cache")).gain_percent == 0.0
 
 
+def test_a_pipeline_on_one_thread_can_do_no_more_while_the_step_waits_than_that_thread_can():
+    """Of the map's 14 ms, 10 pass while the step waits; the other 4 hold its own 10 ms up, where all cores are at work."""
+    run = script(
+        stages=stages(1.4),
+        step_ms=20.0,
+        ceiling_ms=10.0,
+        cores=2.0,
+        pool_threads=2,
+        cpu_share=1.0,
+        is_calibrated=False,
+        cores_used=2.0,
+    )
+    assert predicted(run, Insert(2, "cache")).gain_percent == pytest.approx(70.0, abs=0.1)
+
+
 def test_what_a_step_that_was_timed_alone_takes_longer_beside_the_pipeline_goes_with_the_pipelines_work():
     """Alone it takes 6 of its 10 ms; the other 4 go with the map's 4 ms of processor time."""
     run = script(
