@@ -29,6 +29,16 @@ class OneSentence(TyperGroup):
         except OSError as error:
             say("[bold red]Error:[/] {}", f"{error.strerror or error}: {str(error.filename)[:200]}.")
             raise typer.Exit(FAILED) from None
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption":  # of a library that Typer brings along and does not name
+                _name_place_of_options(error)
+            raise
+
+
+def _name_place_of_options(error: Any) -> None:
+    """Say of an option that is none of ours where those of the script go, if the command starts one."""
+    if not error.possibilities and any(argument.metavar == "SCRIPT..." for argument in error.ctx.command.params):
+        error.message += ". Options of the script come after --, as in: train.py -- --epochs 2"
 
 
 def _print_version(wanted: bool) -> None:

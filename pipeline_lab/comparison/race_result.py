@@ -114,6 +114,8 @@ def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, Gat
 
 
 def _interval(result: SequentialResult) -> str:
+    if result.low <= 0 and not np.isfinite(result.high):
+        return f"ratio {result.ratio:.3f}; too few pairs for an interval"
     high = f"{result.high:.3f}" if np.isfinite(result.high) else "∞"
     return f"ratio {result.ratio:.3f}, {100 * (1 - result.alpha):.3g} % interval {result.low:.3f} to {high}"
 

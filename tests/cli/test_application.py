@@ -71,6 +71,21 @@ def test_an_unknown_command_is_wrong_usage() -> None:
     assert (ended.exit_code, ended.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["fix", "train.py", "--epochs", "2"], "No such option: --epochs. Options of the script come after --"),
+        (["tune", "train.py", "--epochs", "2"], "No such option: --epochs. Options of the script come after --"),
+        (["fix", "train.py", "--budgt", "60s"], "No such option: --budgt (Possible options: --budget)"),
+        (["run", "--nonsense"], "No such option: --nonsense "),
+    ],
+)
+def test_an_unknown_option_is_told_with_where_those_of_a_script_go(words: list[str], sentence: str) -> None:
+    ended = call(*words)
+    assert ended.exit_code == 2
+    assert sentence in " ".join(ended.stderr.replace("│", " ").split())
+
+
 def test_the_version_is_told() -> None:
     assert call("--version").stdout.startswith("pipeline-lab ")
 

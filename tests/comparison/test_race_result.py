@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pipeline_lab import analyze
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, SameSource
 from pipeline_lab.comparison.race_arms import ArmIdle, ArmResult
-from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
+from pipeline_lab.comparison.race_result import Race, describe_answer, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.figures.comparing.race_charts import race_intervals, race_steps
 from pipeline_lab.options.race_options import RaceOptions
@@ -19,6 +20,7 @@ from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
+from pipeline_lab.statistics.sequential import SequentialResult
 from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.run_folders import make_run
@@ -111,6 +113,12 @@ def test_too_few_rounds_say_so(tmp_path: Path) -> None:
     assert candidate.standing.outcome is Outcome.UNDECIDED
     assert candidate.smallest_effect is None
     assert "Too few rounds" in candidate.sentence
+
+
+def test_an_interval_that_excludes_nothing_is_not_written_out() -> None:
+    known = SequentialResult(4, 0.911, 0.0, math.inf, 1.0, 0.05)
+    told = describe_answer("new", "old", known, Outcome.UNDECIDED, None, "step")
+    assert told == "new and old cannot be distinguished (ratio 0.911; too few pairs for an interval)."
 
 
 def test_a_race_whose_rounds_were_all_disturbed_is_undecided_and_says_why(tmp_path: Path) -> None:
