@@ -15,6 +15,7 @@ from pipeline_lab.analysis.tf_data.written_words import name_python
 from pipeline_lab.analysis.verdict.input_facts import (
     LEAST_CORES,
     MOSTLY_STARTING,
+    PER_FILE,
     Blamed,
     InputFacts,
     Processor,
@@ -201,12 +202,16 @@ def cpu_bound(facts: InputFacts) -> bool:
 def call_overhead(facts: InputFacts) -> bool:
     """The stage is called very often for a batch, and does next to nothing each time."""
     seen, calls, work = facts.blamed.seen, facts.blamed.calls_per_batch, facts.blamed.work
-    if _is_python(facts):
+    if _is_python(facts) or facts.blamed.name in (*READERS, *PER_FILE):  # records come one by one
         return False
     if seen is not None and calls is not None:
         return calls >= MANY_CALLS and seen.function_on_thread_ns < TINY_CALL_NS * seen.function_calls
-    is_reader = facts.blamed.is_reader or facts.blamed.name in READERS  # records come one by one
-    return work is not None and not is_reader and work.visits_per_batch >= MANY_CALLS and work.self_ns < TINY_CALL_NS
+    return (
+        work is not None
+        and not facts.blamed.is_reader
+        and work.visits_per_batch >= MANY_CALLS
+        and work.self_ns < TINY_CALL_NS
+    )
 
 
 def ordering(facts: InputFacts) -> bool:

@@ -24,7 +24,16 @@ from pipeline_lab.runs.run_documents import WrittenCall
 
 HANDING_ON = ROOTS | {"Prefetch"}
 """Stages that only hand elements on: what they seem to work is time in which other programs had the core."""
-PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
+PER_FILE = frozenset(
+    {
+        "FlatMap",
+        "Interleave",
+        "LegacyParallelInterleaveV2",
+        "ParallelInterleaveV2",
+        "ParallelInterleaveV3",
+        "ParallelInterleaveV4",
+    }
+)
 """Iterators that open one dataset for each file, shard or generator."""
 
 PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})

@@ -380,6 +380,8 @@ def test_stages_that_hand_on_thousands_of_tiny_elements_have_overhead_where_they
     assert single_elements(2048, 140).cause == "under-parallel"  # 68 µs each
     assert single_elements(8, 0.3, step_ms=1).cause == "under-parallel"  # eight for a batch
     assert single_elements(2048, 40, name="TFRecord").cause == "under-parallel"  # records come one by one
+    csv = single_elements(2048, 40, name="LegacyParallelInterleaveV2")  # what `make_csv_dataset` reads and parses with
+    assert csv.cause == "source"
 
 
 def single_elements(count: int, work_ms: float, name: str = "DirectedInterleave", step_ms: float = 50.0) -> Blame:
