@@ -3,6 +3,7 @@
 STYLES = (
     "custom_loop",
     "range_inside",
+    "dataset_inside",
     "map_fn_inside",
     "keras_tensorboard",
     "keras_tensorboard_4_per_execution",

@@ -91,6 +91,23 @@ def range_inside(folder: str) -> Taken:
     return record_loop(step, iter(batches()), folder, steps=4)
 
 
+def dataset_inside(folder: str) -> Taken:
+    """One call of a function goes through five batches; it was traced before."""
+    update, data = make_update(), batches().take(5)
+
+    @tf.function
+    def epoch(dataset: Any) -> Any:
+        loss = 0.0
+        for features, target in dataset:
+            loss = update(features, target)
+        return loss
+
+    epoch(data)
+    with tf.profiler.experimental.Profile(folder):
+        float(epoch(data))
+    return Taken(5)
+
+
 def map_fn_inside(folder: str) -> Taken:
     update = make_update()
 

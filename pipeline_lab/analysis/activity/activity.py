@@ -37,6 +37,8 @@ from pipeline_lab.units import NS_PER_MS
 
 Made = TypeVar("Made")
 
+LOOP = "a loop in tf.function"
+"""Names what returns once per step where TensorFlow itself goes through the dataset."""
 HOST_COMPUTE = "host compute"
 """What stands for the device where the trace has no device plane."""
 
@@ -133,7 +135,8 @@ class Activity:
         What comes before the first and after the last one is partial.
         """
         if len(self.requests) or not self.is_of_jax or self.training_line is None or self.host is None:
-            return " and ".join(self.waits.names), self.requests
+            names = (LOOP if event_names.is_wait_in_loop(name) else name for name in self.waits.names)
+            return " and ".join(sorted(set(names))), self.requests
         name, calls = find_step_calls(self.host, self.training_line, self.launches)
         return name, np.stack((calls[:-1, 0], calls[1:, 0]), axis=1)
 
@@ -178,7 +181,7 @@ class Activity:
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:
-            end = max([self.training_line.reach.last_end_ns, *self.host_spans[-1:, 1].tolist()])
+            end = max([_last_end_ns(self.host, self.training_line), *self.host_spans[-1:, 1].tolist()])
         known_from, known_until = self.step_spans.known
         return max(start, known_from or start), min(end, known_until or end)
 
@@ -403,9 +406,19 @@ class Activity:
         """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.
 
         An op called from Python counts only inside a marked step: between the steps it is a host operation that holds
-        the device up (a checkpoint, a deserialization).
+        the device up (a checkpoint, a deserialization). The steps of a loop inside of a function run on threads of tf.data.
         """
-        return union_of(*(self._line_compute(line) for line in self._step_lines()))
+        in_loops = self._compute_in_loops() if any(map(event_names.is_wait_in_loop, self.waits.names)) else ()
+        return union_of(*(self._line_compute(line) for line in self._step_lines()), *in_loops)
+
+    def _compute_in_loops(self) -> Iterator[IntArray]:
+        """Yield, thread by thread, when the function of a loop's steps ran: what lies in a step, and not in its request for a batch."""
+        assert self.host is not None
+        is_step = self.host.name_mask(event_names.is_step_in_loop)
+        for line in self.host.lines:
+            if line.count_named(is_step):
+                functions = intersect(self._line_set(line, Kind.INPUT_FUNCTION), union_of_named(line, is_step))
+                yield subtract(functions, self._line_set(line, Kind.OUTER_WAIT))
 
     def _line_compute(self, line: Line) -> IntArray:
         from_graph = self._line_set(line, Kind.EXECUTOR | Kind.OP)
@@ -444,6 +457,16 @@ class Activity:
         is_marker = self.host.name_mask(lambda name: name == marker)
         inside = ~is_marker & ~self._names_of(Kind.MARK)
         return union_of_named(line, inside)
+
+
+def _last_end_ns(host: Plane | None, line: Line) -> int:
+    """Return when a thread's last event ended that says when the profiler was on; what its pool tells is recorded at any time."""
+    if host is None or not any(
+        host.names[index].startswith(event_names.POOL_TELLS) for index in line.names_used.indices
+    ):
+        return line.reach.last_end_ns
+    rows = line.rows_named(host.name_mask(lambda name: not name.startswith(event_names.POOL_TELLS)))
+    return int((line.start_ns[rows] + line.duration_ns[rows]).max(initial=line.reach.first_start_ns))
 
 
 def _in_order(line: Line, rows: IntArray) -> IntArray:

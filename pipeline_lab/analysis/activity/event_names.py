@@ -75,7 +75,7 @@ class Kind(IntFlag):
     WAIT = 1
     """Blocks until the input pipeline hands over an element."""
     OUTER_WAIT = 2
-    """Wraps a wait; stands in for it in captures without the inner event."""
+    """Wraps a wait, or is one of a loop inside of a function; stands in for waits in captures without the inner event."""
     OP = 4
     """One TensorFlow op that ran inside an executor, ``name:Type``."""
     EAGER_OP = 8
@@ -114,8 +114,10 @@ _EXACT = {
 
 
 ITERATOR = "Iterator::"
+POOL_TELLS = "ThreadpoolListener::"
+"""Before what TensorFlow's thread pools record, also for seconds after the profiler was stopped, while it collects what there is."""
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
-_LOOP = re.compile(r"ReduceIterator::Root::(?:\w+::)*?Scan::")
+_LOOP = re.compile(r"(ReduceIterator::Root::(?:\w+::)*?Scan)(?:::|$)")
 """Before an iterator of a dataset that a loop inside of ``tf.function`` goes through: its steps are the scan's function."""
 
 
@@ -124,16 +126,29 @@ def iterator_way(name: str) -> str | None:
     if name.startswith(ITERATOR):
         return name.removeprefix(ITERATOR)
     found = _LOOP.match(name)
-    return None if found is None else name[found.end() :]
+    return None if found is None else name[found.end() :] or None
+
+
+def is_step_in_loop(name: str) -> bool:
+    """Say whether an event is a step of a loop inside of ``tf.function``, the request for its batch included."""
+    found = _LOOP.match(name)
+    return found is not None and found[1] == name
+
+
+def is_wait_in_loop(name: str) -> bool:
+    """Say whether an event is such a step's request for its batch."""
+    return name.startswith("Reduce") and "::" not in (iterator_way(name) or "::")
 
 
 @lru_cache(REMEMBERED_NAMES)
 def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
-    if name.startswith((ITERATOR, "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
+    if name.startswith((ITERATOR, POOL_TELLS, "MemoryAllocation", "MemoryDeallocation", "$")):
         return Kind.MARK if name[0] != "I" else Kind(0)
     if name.startswith(CAPTURED_FUNCTION):
         return Kind.INPUT_FUNCTION
+    if is_wait_in_loop(name):
+        return Kind.OUTER_WAIT
     kind = Kind(0)
     if name in _WAITS or name.endswith(":IteratorGetNextSync"):
         kind |= Kind.WAIT

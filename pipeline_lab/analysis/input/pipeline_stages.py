@@ -78,7 +78,7 @@ def caused_ns(tf_data: TfData | Unavailable) -> dict[int, int] | None:
     """Return the exposed wait that each stage caused, by its number; None where it is not known."""
     if isinstance(tf_data, Unavailable) or not isinstance(tf_data.critical_path, CriticalPath):
         return None
-    return tf_data.critical_path.exposed_by_stage()
+    return tf_data.caused_ns
 
 
 def _from_trace(

@@ -1,9 +1,11 @@
 """What a trace says about the tf.data pipeline that ran."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -250,13 +252,9 @@ class CriticalPath:
         """Exposed wait for what began before the trace."""
         return sum(share.exposed_ns for share in self.shares if share.what == UNSEEN)
 
-    def exposed_by_stage(self) -> dict[int, int]:
-        """Return the exposed wait that each stage caused, what the trace does not hold left out."""
-        found: dict[int, int] = {}
-        for share in self.shares:
-            if share.stage is not None and share.what != UNSEEN:
-                found[share.stage] = found.get(share.stage, 0) + share.exposed_ns
-        return found
+
+BUSY_POOL = 0.5
+"""Part of the time of all threads that run functions from which calls that wait for one are taken to wait for each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,10 +282,30 @@ class TfData:
     @property
     def bottleneck(self) -> int | None:
         """Number of the stage that caused most of the exposed wait; None if none did."""
-        if isinstance(self.critical_path, Unavailable):
-            return None
-        caused = {stage: ns for stage, ns in self.critical_path.exposed_by_stage().items() if ns > 0}
+        caused = {stage: ns for stage, ns in self.caused_ns.items() if ns > 0}
         return max(caused, key=lambda stage: caused[stage], default=None)
+
+    @cached_property
+    def caused_ns(self) -> dict[int, int]:
+        """The exposed wait that each stage caused, what the trace does not hold left out.
+
+        Where the threads that run functions are busy, calls that wait for one are held up by all that run there, whatever stage
+        those belong to.
+        """
+        found, queueing_ns = Counter[int](), 0
+        runs_ns = [stage.function_on_thread_ns for stage in self.stages]
+        threads = self.threadpool_size or math.ceil(tables.floats(self.pool, "busy_threads").max(initial=0.0))
+        is_busy = sum(runs_ns) > BUSY_POOL * (threads or math.inf) * self.observed_ns
+        for share in () if isinstance(self.critical_path, Unavailable) else self.critical_path.shares:
+            if share.stage is None or share.what == UNSEEN:
+                continue
+            if is_busy and share.what == QUEUEING and runs_ns[share.stage]:
+                queueing_ns += share.exposed_ns
+            else:
+                found[share.stage] += share.exposed_ns
+        for number, run_ns in enumerate(runs_ns if queueing_ns else ()):
+            found[number] += round(queueing_ns * run_ns / sum(runs_ns))
+        return dict(found)
 
     @property
     def pool_busy_ns(self) -> int | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
+from pipeline_lab.analysis.activity.event_names import is_tf_data_pool, is_wait_in_loop
 from pipeline_lab.analysis.activity.intervals import IntArray, intersect, length_within, subtract, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -55,8 +55,12 @@ _WHAT = {
 }
 
 
-def find_waits(threads: Threads) -> IntArray:
+def find_waits(threads: Threads, names: Sequence[str]) -> IntArray:
     """Return thread, start and end of the waits; what several cover belongs to the one that began first.
+
+    Args:
+        threads: The trace's events.
+        names: The event names of the host's plane.
 
     Returns:
         Ordered by start, shape (n, 3).
@@ -64,6 +68,10 @@ def find_waits(threads: Threads) -> IntArray:
     rows = threads.rows(EventRole.WAIT)
     if not len(rows):
         rows = threads.rows(EventRole.OUTER_WAIT)
+    if not len(rows):
+        in_loops = np.fromiter(map(is_wait_in_loop, names), np.bool_, len(names))
+        rows = threads.rows(EventRole.ITERATOR)
+        rows = rows[in_loops[threads.name[rows]]]
     rows = rows[np.argsort(threads.start_ns[rows], kind="stable")]
     start, end = threads.start_ns[rows], threads.recorded_end_ns(rows)
     if len(rows):
@@ -77,6 +85,7 @@ def follow_waits(
     functions: Functions,
     links: Links,
     types: OperationTypes,
+    names: Sequence[str],
     busy: IntArray,
     within: IntArray | None,
 ) -> CriticalPath:
@@ -87,10 +96,11 @@ def follow_waits(
         functions: The calls of functions.
         links: What made each element.
         types: The types of ops.
+        names: The event names of the host's plane.
         busy: When a device works; a wait outside of that is exposed.
         within: The steps, to which the waits are clipped; None to follow all of them.
     """
-    waits = find_waits(threads)
+    waits = find_waits(threads, names)
     moments = waits[:, 1:]
     if within is not None:
         moments = intersect(moments, union(within[:, 0], within[:, 1]))
@@ -263,7 +273,7 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
         steps = find_steps()
         spans = None if steps is None else tables.intervals(steps.table)
         return beside(
-            partial(follow_waits, threads, functions, links, types, activity.busy, spans),
+            partial(follow_waits, threads, functions, links, types, host.names, activity.busy, spans),
             partial(measure_work, threads, functions, links, types),
             activity.trace.event_count,
         )

@@ -242,7 +242,7 @@ def _blame(
     if pipeline.bottleneck is None or path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
         return None
     seen = pipeline.stages[pipeline.bottleneck]
-    return Blamed(seen.path, path.exposed_by_stage()[seen.number] / path.exposed_ns, None, seen)
+    return Blamed(seen.path, pipeline.caused_ns[seen.number] / path.exposed_ns, None, seen)
 
 
 def _most_traced_work(pipeline: TfData, pool_threads: int | None) -> Blamed | None:

@@ -2,7 +2,7 @@
 
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, total
-from tests.support.traces import PROCESS, WAIT, gpu, host, kernels, line, plane, trace
+from tests.support.traces import PROCESS, WAIT, Event, gpu, host, kernels, line, plane, trace
 
 
 def spans_us(intervals: IntArray) -> list[tuple[float, float]]:
@@ -109,6 +109,26 @@ def test_without_a_device_the_window_ends_with_what_is_known_of_the_training_thr
     seen = Activity(trace(host(line("python", ("TFE_Py_Execute", 30, 40)), step_under_way), profiled_us=(10, 100)))
     assert seen.extent == (10_000, 70_000)
     assert seen.devices[0].work.tolist() == []
+
+
+def test_what_a_pool_tells_after_the_profiler_was_stopped_is_no_part_of_the_window():
+    late: list[Event] = [("ThreadpoolListener::Record", 900, 1)]
+    seen = Activity(trace(host(line("python", ("TFE_Py_Execute", 30, 40), *late)), profiled_us=(10, 1000)))
+    assert seen.extent == (10_000, 70_000)
+
+
+def test_the_steps_of_a_loop_inside_of_a_function_are_the_function_that_tf_data_calls_in_them():
+    scan, asks, runs = "ReduceIterator::Root::Prefetch::Scan", "BatchV2", "InstantiatedCapturedFunction::Run"
+    steps: list[Event] = [
+        event
+        for start in (0, 100, 200)
+        for event in ((scan, start, 90), (f"{scan}::{asks}", start, 40), (runs, start + 10, 20), (runs, start + 45, 40))
+    ]
+    activity = Activity(trace(host(line("python", ("TFE_Py_Execute", 0, 300)), line("tf_data_prefetch/1", *steps))))
+    assert spans_us(activity.waits.moments) == [(0, 40), (100, 140), (200, 240)]
+    assert spans_us(activity.host_spans) == [(0, 100), (100, 200)]
+    assert activity.rhythm_label == "rhythm of a loop in tf.function"
+    assert spans_us(activity.busy) == [(45, 85), (145, 185), (245, 285)], "not the map that runs while it waits"
 
 
 def test_a_function_that_takes_its_batches_itself_is_known_until_its_last_request():

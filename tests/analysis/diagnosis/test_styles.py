@@ -9,6 +9,7 @@ from benchmarks.styles import STYLES
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, TfData
 from pipeline_lab.units import NS_PER_MS
 
 RECORDED = Path(__file__).parents[2] / "data" / "styles"
@@ -16,6 +17,7 @@ TRUTH = json.loads((RECORDED / "truth.json").read_text())
 MARKERS = {
     "custom_loop": "Trace 'train' (step_num)",
     "range_inside": "Trace 'train' (step_num)",
+    "dataset_inside": "rhythm of a loop in tf.function",
     "map_fn_inside": "Trace 'train' (step_num)",
     "keras_tensorboard": "Keras 'Profiled batch' (step_num)",
     "keras_tensorboard_4_per_execution": "Keras 'Profiled batch' (step_num)",
@@ -38,11 +40,20 @@ def read(style: str) -> tuple[Steps, InputStalls]:
 def test_steps_and_marker_of_every_style(style: str) -> None:
     steps, stalls = read(style)
     taken = TRUTH[style]["steps"] // TRUTH[style]["steps_per_execution"]
-    is_rhythm = MARKERS[style].startswith("rhythm")  # the last step has no end then
+    is_open = MARKERS[style].startswith("rhythm of Iterator")  # the last step has no end then
     assert steps.marker == MARKERS[style]
-    assert steps.count == taken - is_rhythm
+    assert steps.count == taken - is_open
     assert steps.steps_per_marker == TRUTH[style]["steps_per_execution"]
     assert stalls.wait_ns > 0
+
+
+def test_what_a_loop_inside_of_a_function_waits_for_is_followed_into_its_pipeline() -> None:
+    diagnosis = diagnose(RECORDED / "dataset_inside.xplane.pb")
+    assert isinstance(diagnosis.tf_data, TfData)
+    path = diagnosis.tf_data.critical_path
+    assert isinstance(path, CriticalPath)
+    assert path.wait_ns == read("dataset_inside")[1].wait_ns
+    assert diagnosis.verdict.stage == "Generator"
 
 
 @pytest.mark.parametrize("style", [style for style in STYLES if "mirrored" not in style])  # it prefetches

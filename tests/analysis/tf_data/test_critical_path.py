@@ -1,5 +1,7 @@
 """What the job waited for adds up to its waits, and each part is where one can see it."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from tests.analysis.tf_data.pipelines import (
     serial_map,
     shares,
 )
+from tests.support import results
 from tests.support.traces import WAIT, LineSpec, gpu, host, kernels, line, trace
 
 
@@ -107,6 +110,18 @@ def test_only_what_leaves_the_device_idle_is_exposed() -> None:
     assert (path.wait_ns, path.exposed_ns) == (100_000, 40_000)
     assert max(path.shares, key=lambda share: share.exposed_ns).what == "DecodeJpeg"  # from 60 to 85
     assert path.shares[0].exposed_ns == 25_000
+
+
+def test_calls_that_wait_for_a_busy_thread_are_held_up_by_all_that_run_there() -> None:
+    found = results.tf_data()  # the only function is busy for 2,000 ms of two threads and 40 steps
+    decoding = found.stages[3]
+    light = replace(decoding, number=2, function_on_thread_ns=decoding.function_on_thread_ns // 4)
+    two = replace(found, stages=(*found.stages[:2], light, *found.stages[3:]))
+    assert two.caused_ns[3] == (900 + 200 * 4 // 5) * results.MS
+    assert two.caused_ns[2] == 200 * 1 // 5 * results.MS
+    assert replace(two, observed_ns=4 * two.observed_ns).caused_ns == {3: 1100 * results.MS, 4: 60 * results.MS}, (
+        "not busy"
+    )
 
 
 def test_waits_are_clipped_to_the_steps() -> None:
