@@ -40,11 +40,13 @@ def close(folder: RunFolder) -> None:
 def _following(suggestions: "Sequence[Suggestion]", folder: RunFolder) -> str:
     """Return the command that carries out the first suggestion, or that changes lines of a watched script; empty if there is none."""
     watched, command = str(read_record(folder).environment.get("command", "")), suggestions[0].command
-    if command or not (watched and any(each.after for each in suggestions)):
+    edits = [each for each in suggestions if each.after]
+    if command or not (watched and edits):
         return command
     from pipeline_lab.tuning.script.script_result import write_fix_command
 
-    return write_fix_command(watched, folder.path)
+    request = edits[0].request if all(each.request for each in edits) else ""
+    return write_fix_command(watched, folder.path, request)
 
 
 def tell_next(folder: RunFolder) -> None:

@@ -483,6 +483,8 @@ _DECLARED = (
     ),
 )
 
+ON_REQUEST = frozenset({"disk-cache", "parallel-draws", "snapshot", "steps-per-execution"})
+"""Rewrites that leave files behind or that callbacks notice; they are written where they are asked for."""
 REWRITES: dict[str, Rewrite] = {rewrite.key: rewrite for rewrite in _DECLARED}
 """Every rewrite by its key, the ones that change nothing first."""
 

@@ -20,6 +20,16 @@ def test_a_watched_script_ends_with_the_command_that_changes_it(tmp_path, monkey
     assert closing._following([GENERAL], folder) == "", "nothing that can be written"
 
 
+def test_a_change_that_is_written_on_request_only_is_asked_for_where_there_is_no_other(tmp_path, monkeypatch):
+    folder = make_run(RunStore(tmp_path))
+    monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path))
+    update_record(folder, lambda record: replace(record, environment={"command": "train.py --epochs 2"}))
+    asked = replace(EDIT, request="steps-per-execution")
+    ends = f"pipeline-lab fix train.py --run {folder.id} --change steps-per-execution -- --epochs 2"
+    assert closing._following([GENERAL, asked], folder) == ends
+    assert "--change" not in closing._following([asked, EDIT], folder)
+
+
 def test_a_suggestion_with_a_command_of_its_own_ends_with_it(tmp_path):
     folder = make_run(RunStore(tmp_path))
     assert closing._following([EDIT], folder) == ""

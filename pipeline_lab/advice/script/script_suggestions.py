@@ -23,7 +23,7 @@ from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effec
 from pipeline_lab.pipeline.changing_state import find_changed_state
 from pipeline_lab.pipeline.random_draws import draws_at_random
 from pipeline_lab.pipeline.recipe import Recipe
-from pipeline_lab.pipeline.rewrites import find_changes, find_earlier_caches
+from pipeline_lab.pipeline.rewrites import ON_REQUEST, find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
 
 MOST = 6
@@ -372,6 +372,7 @@ def word_change(case: ScriptCase, change: Change, why: str, *, pool_threads: int
         after=after,
         gain_range_percent=bounds and (round(bounds[0], 1), round(bounds[1], 1)),
         held_back="" if isinstance(found, Unavailable) or isinstance(run, Unavailable) else hold_back(run, found),
+        request=change.request if change.rewrite in ON_REQUEST else "",
     )
 
 

@@ -72,6 +72,7 @@ class Suggestion:
         before, after: The call there as it is and as it would be; empty where the change is none of a call.
         gain_range_percent: Bounds of the gain, where the model gives them.
         held_back: What keeps the gain small here, and what it would be otherwise, a sentence; empty where nothing does.
+        request: What ``fix --change`` takes, where it leaves such a change alone unless it is asked for; else empty.
     """
 
     change: str
@@ -88,6 +89,7 @@ class Suggestion:
     after: str = ""
     gain_range_percent: tuple[float, float] | None = None
     held_back: str = ""
+    request: str = ""
 
     @property
     def headline(self) -> str:

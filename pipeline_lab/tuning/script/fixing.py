@@ -25,7 +25,7 @@ from pipeline_lab.pipeline.changes import (
     are_compatible,
 )
 from pipeline_lab.pipeline.recipe import LOOP, DatasetUse, Recipe, read_recipe
-from pipeline_lab.pipeline.rewrites import find_changes, refuse_one_iterator
+from pipeline_lab.pipeline.rewrites import ON_REQUEST, find_changes, refuse_one_iterator
 from pipeline_lab.pipeline.samples import find_reading
 from pipeline_lab.pipeline.source_edits import TOGETHER, Edited, edit_sources
 from pipeline_lab.pipeline.written_changes import parse_change
@@ -39,8 +39,6 @@ from pipeline_lab.tuning.script.sample_process import Script
 from pipeline_lab.tuning.script.worth_trying import WORTH_PERCENT, choose_rivals, expected_gain, promises, worth_proving
 from pipeline_lab.units import format_percent
 
-ON_REQUEST = frozenset({"disk-cache", "parallel-draws", "snapshot", "steps-per-execution"})
-"""Rewrites that leave files behind or that callbacks notice; they are proposed where they are asked for."""
 OWN_BATCHES = "The script makes its batches itself, between the calls of {call}; only pipelines of tf.data and Keras, and calls of predict that take much of the time, can be changed."
 NO_PREDICTS = "the run shows no calls of Keras' predict, with a batch at a time, that take much of its time."
 NO_RECIPE = "The run does not say what its script trained on, perhaps because its training had not begun; record longer with --budget."

@@ -159,14 +159,16 @@ def _change(document: dict[str, Any]) -> WrittenChange:
     )
 
 
-def write_fix_command(script: str, run: Path) -> str:
+def write_fix_command(script: str, run: Path, request: str = "") -> str:
     """Return the command that finds what to change in a watched script.
 
     Args:
         script: Its command line.
         run: The folder of the run that recorded it.
+        request: A change that it is asked for.
     """
     is_module, words = script.startswith("-m "), shlex.split(script.removeprefix("-m "))
     own = f" -- {shlex.join(words[1:])}" if words[1:] else ""
     target = f"{'-m ' if is_module else ''}{shlex.quote(words[0])}"
-    return f"pipeline-lab fix {store_option(run)}{target} --run {run.name}{own}"
+    asked = f" --change {shlex.quote(request)}" if request else ""
+    return f"pipeline-lab fix {store_option(run)}{target} --run {run.name}{asked}{own}"
