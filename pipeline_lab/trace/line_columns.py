@@ -44,3 +44,15 @@ def find_reach(start: Int64Array, duration: Int64Array) -> tuple[int, int, int, 
         end = max(end, start[event] + duration[event])
         least, greatest = min(least, duration[event]), max(greatest, duration[event])
     return first, last, end, least, greatest
+
+
+@compiled
+def find_last_end(
+    start: Int64Array, duration: Int64Array, name_index: Indices, wanted: NDArray[np.bool_], least: int
+) -> int:
+    """Return when the last event of the wanted names ended; ``least`` if that is not later, or there is none."""
+    end = least
+    for event in range(len(start)):
+        if wanted[name_index[event]]:
+            end = max(end, start[event] + duration[event])
+    return end

@@ -31,6 +31,7 @@ from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
 from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
+from pipeline_lab.trace import line_columns
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import BoolArray, Line, Plane, Trace
 from pipeline_lab.units import NS_PER_MS
@@ -465,8 +466,9 @@ def _last_end_ns(host: Plane | None, line: Line) -> int:
         host.names[index].startswith(event_names.POOL_TELLS) for index in line.names_used.indices
     ):
         return line.reach.last_end_ns
-    rows = line.rows_named(host.name_mask(lambda name: not name.startswith(event_names.POOL_TELLS)))
-    return int((line.start_ns[rows] + line.duration_ns[rows]).max(initial=line.reach.first_start_ns))
+    wanted = host.name_mask(lambda name: not name.startswith(event_names.POOL_TELLS))
+    first_ns = line.reach.first_start_ns
+    return line_columns.find_last_end(line.start_ns, line.duration_ns, line.name_index, wanted, first_ns)
 
 
 def _in_order(line: Line, rows: IntArray) -> IntArray:
