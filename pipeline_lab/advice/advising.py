@@ -17,6 +17,7 @@ from pipeline_lab.analysis.causes import (
     FEWER_EVALUATIONS,
     FIRST_BATCHES,
     INTO_FUNCTION,
+    LARGER_BATCH,
     LESS_BETWEEN_EPOCHS,
     LESS_PADDING,
     ONCE_TRACED,
@@ -52,7 +53,7 @@ from pipeline_lab.pipeline.recipe import OF_KERAS, PythonPart
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import check_is_one
-from pipeline_lab.units import format_count, format_duration, format_percent
+from pipeline_lab.units import NS_PER_S, format_count, format_duration, format_percent
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
@@ -190,6 +191,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
         _of_first_batches,
         _with_evaluations,
         _with_less_padding,
+        _with_larger_batch,
     ):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
@@ -334,6 +336,23 @@ def _with_less_padding(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> t
     why = LESS_PADDING.why.format(share=format_percent(padding.percent))
     place = 0 if diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND else 1
     return (*found[:place], Suggestion(LESS_PADDING.change, why, NO_GAIN), *found[place:])
+
+
+SMALL_BATCH = 16
+"""Examples of a batch up to which more of them are worth a try, where Python between the steps takes much of the time."""
+
+
+def _with_larger_batch(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Add a larger batch to what shortens Python between the steps, where the job's is small."""
+    verdict, job = diagnosis.verdict, judged(diagnosis).job_steps
+    is_python = verdict.verdict_class is VerdictClass.IDLE_OTHER and verdict.cause == GapCause.PYTHON.value
+    if not is_python or verdict.is_about_breaks or isinstance(job, Unavailable) or job.examples_per_second is None:
+        return found
+    examples = round(job.examples_per_second * job.total_ns / NS_PER_S / job.count)
+    if not 0 < examples <= SMALL_BATCH:
+        return found
+    said = "one example" if examples == 1 else f"{examples} examples"
+    return (*found, Suggestion(LARGER_BATCH.change.format(examples=said), LARGER_BATCH.why))
 
 
 def _with_breaks(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:

@@ -58,6 +58,11 @@ FEWER_EVALUATIONS = Recommendation(
 """Of a job that evaluates for much of its time."""
 FEWER_CALLS = "Call {call} less often, or on fewer batches."
 """The same where the script calls it."""
+LARGER_BATCH = Recommendation(
+    "Try a larger batch than {examples}; the learning rate may have to change with it.",
+    "Python between the steps takes as long for many examples as for few.",
+)
+"""Of a job whose small steps leave the device to Python."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Call callbacks, logging and metrics every few steps only; or run several steps per call.",
     "The device has nothing to do meanwhile.",

@@ -408,3 +408,17 @@ def test_where_calls_of_predict_hold_the_job_back_nothing_else_is_advised_first(
         == "Put q.predict_on_batch(x) in place of q.predict at train.py:4: it returns the same array."
     )
     assert not [one for one in suggested if one.change == GapCause.PYTHON.recommendation.change]
+
+
+@pytest.mark.parametrize(
+    ("examples", "said"), [(1, "than one example;"), (16, "than 16 examples;"), (17, ""), (None, "")]
+)
+def test_where_python_between_the_steps_takes_long_a_small_batch_may_be_larger(examples: int | None, said: str) -> None:
+    job = results.job_steps()
+    per_second = None if examples is None else examples * 1e9 * job.count / job.total_ns
+    job = replace(job, examples_per_second=per_second)
+    told = advise(replace(judged(python=60, host_compute=40), job_steps=job)).verdict.suggestions
+    found = [one.change for one in told if "larger batch" in one.change]
+    assert [change.startswith(f"Try a larger batch {said}") for change in found] == ([True] if said else [])
+    waits = advise(replace(judged(input_wait=60, host_compute=40), job_steps=job)).verdict.suggestions
+    assert not [one for one in waits if one.change.startswith("Try a larger batch than")]
