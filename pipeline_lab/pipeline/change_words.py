@@ -56,7 +56,7 @@ _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size")
 def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
     """Return the call that a change is about as it is and as it would be; of a change of the training, the argument alone."""
     about = None if change.call is None else recipe.call(change.call)
-    before = "" if about is None else about.words if about.is_direct else about.text
+    before = "" if about is None else about.words if about.is_direct else about.library_call
     after = before
     for edit in change.edits:
         match edit:

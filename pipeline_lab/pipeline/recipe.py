@@ -21,6 +21,8 @@ SCHEMA_VERSION = 1
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 COPIES = "sources"
 """Folder beside the recipe with the copies of the user's files."""
+INSIDE = " → "
+"""Between the call of a library's function and what that calls."""
 TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
 ADAPTING, LOOP = "adapting", "loop"
 """What a dataset was read for: by Keras' ``fit`` and its kin, to adapt a layer, or by a loop of the user's own."""
@@ -141,7 +143,14 @@ class DatasetCall:
         """The call as the user wrote it; for one inside a library's function, that function's call and, without Python, the method."""
         if not self.text:
             return f".{self.method}(…)"
-        return self.text if self.is_direct or self.python else f"{self.text} → {self.method}"
+        if self.is_direct or self.python:
+            return self.text
+        return f"{self.library_call}{INSIDE}{self.method}"
+
+    @property
+    def library_call(self) -> str:
+        """The user's call of a library's function that made it, without the arguments if they are long."""
+        return f"{self.text.partition('(')[0]}(…)" if self.text.endswith("…") else self.text
 
 
 @dataclass(frozen=True)

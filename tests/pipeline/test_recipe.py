@@ -1,5 +1,6 @@
 """The recipe of a script as data."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,5 @@ def test_places_and_functions_read_like_a_traceback():
     assert str(PLACE) == "train.py:4"
     assert str(FUNCTION) == "decode (train.py:7)"
     assert [call.words for call in CALLS] == ["Dataset.range(8)", ".map(…)", "model.fit(x) → batch"]
+    cut = replace(CALLS[2], text='read("/data/photos", validation_split=0.1, subs…')
+    assert (cut.words, cut.library_call) == ("read(…) → batch", "read(…)"), "a long call is named without its arguments"

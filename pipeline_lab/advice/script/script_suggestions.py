@@ -22,7 +22,7 @@ from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effect, Insert, Risk, SetArgument
 from pipeline_lab.pipeline.changing_state import find_changed_state
 from pipeline_lab.pipeline.random_draws import draws_at_random
-from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.pipeline.recipe import INSIDE, Recipe
 from pipeline_lab.pipeline.rewrites import ON_REQUEST, find_changes, find_earlier_caches
 from pipeline_lab.units import format_duration, format_percent
 
@@ -160,7 +160,8 @@ def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tupl
     fixes = sorted(_fixes(case, changes), key=lambda each: not _gains(each, MUCH_MORE_PERCENT))
     if is_of_library := case.cause is InputCause.UNDER_PARALLEL and not fixes and case.blames_library:
         own = [
-            replace(each, change=OF_LIBRARY.format(call=str(case.verdict.calls[0]).partition(" → ")[0])) for each in own
+            replace(each, change=OF_LIBRARY.format(call=str(case.verdict.calls[0]).partition(INSIDE)[0]))
+            for each in own
         ]
     if case.cause is not None and (busy := _ask_for_quiet(case, fixes)) is not None:
         fixes.insert(0, busy)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pipeline_lab.analysis.declaring.declaration import Analysis, JobView, PerJob
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.pipeline.recipe import INSIDE
 from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline, WrittenStage
 
 NOT_WRITTEN = "A log tells what ran, not what was written; the options of a run of Pipeline Lab do."
@@ -105,12 +106,19 @@ def calls_of_stages(written: WrittenPipeline, ran: Sequence[RanStage]) -> dict[s
 
 
 def say_calls(calls: Sequence[WrittenCall]) -> str:
-    """Return calls in one line, a file named once: ``train.py:41 .map(load) + :42 .batch(16)``; empty without any."""
-    said, last = [], ""
+    """Return calls in one line, a file named once, and a call of which several are parts: ``train.py:41 .map(load) + :42 .batch(16)``.
+
+    It is empty without any.
+    """
+    said, last, around = [], "", ("", "")
     for call in calls:
         file = "" if call.place is None else call.place.file
-        said.append(f":{call.place.name_line} {call.text}" if call.place and file == last else str(call))
-        last = file
+        outer, inside, part = call.text.rpartition(INSIDE)
+        if inside and (str(call.place), outer) == around:
+            said.append(part)
+        else:
+            said.append(f":{call.place.name_line} {call.text}" if call.place and file == last else str(call))
+        last, around = file, (str(call.place), outer)
     return " + ".join(said)
 
 

@@ -16,6 +16,7 @@ from pipeline_lab.pipeline.recipe import (
     UserFunction,
 )
 from pipeline_lab.runs.run_documents import (
+    WrittenCall,
     WrittenPipeline,
     WrittenStage,
     add_places,
@@ -139,6 +140,17 @@ def test_of_several_datasets_that_one_call_made_each_is_found_though_another_run
         "FromTensor": "train.py:1 .from_generator()",
         "Generator": "train.py:1 .from_generator()",
     }
+
+
+def test_a_call_of_which_several_parts_are_one_stage_is_named_once():
+    place = SourcePlace("train.py", 9, 9, 0, 4, 9)
+    parts = [WrittenCall(f"read(…) → {part}", place) for part in ("map", "batch")]
+    assert say_calls([*parts, WrittenCall(".prefetch(2)", SourcePlace("train.py", 12, 12, 0, 4, 12))]) == (
+        "train.py:9 read(…) → map + batch + :12 .prefetch(2)"
+    )
+    assert say_calls([parts[0], WrittenCall("read(…) → map", SourcePlace("train.py", 20, 20, 0, 4, 20))]) == (
+        "train.py:9 read(…) → map + :20 read(…) → map"
+    )
 
 
 def test_the_line_that_runs_python_names_a_fused_stage():
