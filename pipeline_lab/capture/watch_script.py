@@ -307,7 +307,7 @@ class Watcher:
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
-        from pipeline_lab.capture.script.keras_hooks import is_building, is_validating
+        from pipeline_lab.capture.script.keras_hooks import is_building, is_evaluating
         from pipeline_lab.capture.script.timed_steps import TimedSteps
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 
@@ -343,10 +343,10 @@ class Watcher:
             while not is_stopped and not self._end.wait(windows.pause_s):
                 if device.look():  # the profiler would initialize devices before the script has chosen its own
                     windows.begin()
-                if is_validating():
-                    windows.interrupt()
-                else:
+                if not is_evaluating():
                     windows.tick()
+                elif is_evaluating(longer_than_ns=LONG_EVALUATION_NS):
+                    windows.interrupt()
                 recipe.write()
                 self._standstill.look(time.monotonic())
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app
@@ -359,6 +359,8 @@ class Watcher:
             recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
 
 
+LONG_EVALUATION_NS = NS_PER_S // 2
+"""Once the job evaluates for longer, the open window is closed; none opens while it evaluates."""
 SETTLING_S = 1.0
 """Longest wait for the devices before a window opens or closes: the script gives them more work meanwhile."""
 CEILING_MB = 200

@@ -37,7 +37,7 @@ class OneSentence(TyperGroup):
 
 def _name_place_of_options(error: Any) -> None:
     """Say of an option that is none of ours where those of the script go, if the command starts one."""
-    if not error.possibilities and any(argument.metavar == "SCRIPT..." for argument in error.ctx.command.params):
+    if any(argument.metavar == "SCRIPT..." for argument in error.ctx.command.params):
         error.message += ". Options of the script come after --, as in: train.py -- --epochs 2"
 
 

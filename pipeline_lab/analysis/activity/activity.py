@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
+from pipeline_lab.analysis.activity.evaluations import find_evaluations
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.event_sets import union_of_named
 from pipeline_lab.analysis.activity.intervals import (
     EMPTY,
     IntArray,
     as_intervals,
+    contains,
     intersect,
+    length_within,
     subtract,
+    total,
     union,
     union_by,
     union_of,
@@ -121,13 +125,15 @@ class Activity:
 
     @cached_property
     def requests(self) -> IntArray:
-        """The time from each input wait to the next one, shape (n, 2).
+        """The time from each input wait to the next one, shape (n, 2), without those in which the job did something else.
 
         Where a step reads several iterators, as with MirroredStrategy, one of them sets the rhythm.
         """
         iterator, start, _ = self.waits.calls
         start = start[leading(iterator, start)]
-        return np.stack((start[:-1], start[1:]), axis=1)
+        spans = as_intervals(start[:-1], start[1:])
+        evaluations = EMPTY if self.host is None else find_evaluations(self.host, *self.host.lines)
+        return _apart_from(spans, union_of(evaluations, self._asked_outside if self.waits_in_loops else self._loops))
 
     @cached_property
     def _rhythm(self) -> tuple[str, IntArray]:
@@ -136,8 +142,7 @@ class Activity:
         What comes before the first and after the last one is partial.
         """
         if len(self.requests) or not self.is_of_jax or self.training_line is None or self.host is None:
-            names = (LOOP if event_names.is_wait_in_loop(name) else name for name in self.waits.names)
-            return " and ".join(sorted(set(names))), self.requests
+            return " and ".join(self.waits.names), self.requests
         name, calls = find_step_calls(self.host, self.training_line, self.launches)
         return name, np.stack((calls[:-1, 0], calls[1:, 0]), axis=1)
 
@@ -157,7 +162,9 @@ class Activity:
     def step_spans(self) -> StepSpans:
         """Where the steps begin and end."""
         if self.markers is None:
-            return end_steps(StepRule.NEXT_REQUEST, self.host_spans, np.arange(len(self.host_spans)) > 0, self.launches)
+            spans = self.host_spans
+            follows = np.concatenate((spans[:1, 0] > spans[:1, 1], spans[1:, 0] == spans[:-1, 1]))
+            return end_steps(StepRule.NEXT_REQUEST, spans, follows, self.launches)
         rule = StepRule.STEPS_LINE if self.markers.line is None else StepRule.HOST_SPAN
         return end_steps(rule, self.host_spans, self.markers.follows(), self.launches)
 
@@ -190,7 +197,8 @@ class Activity:
     def waits(self) -> Waits:
         """Input waits of all threads."""
         found = self._waits(Kind.WAIT)
-        return found if len(found.start_ns) else self._waits(Kind.OUTER_WAIT)
+        found = found if len(found.start_ns) else self._waits(Kind.OUTER_WAIT)
+        return self._loop_waits if self.waits_in_loops else found
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -303,13 +311,13 @@ class Activity:
     def _names_of(self, kind: Kind) -> BoolArray:
         """Say which names of the host are of any of these kinds."""
         if kind not in self._names:
-            self._names[kind] = (self._kinds & np.uint16(kind.value)) != 0
+            self._names[kind] = (self._kinds & np.uint32(kind.value)) != 0
         return self._names[kind]
 
     @cached_property
-    def _kinds(self) -> NDArray[np.uint16]:
+    def _kinds(self) -> NDArray[np.uint32]:
         names = self.host.names if self.host else ()
-        return np.fromiter((event_names.host_kind(name).value for name in names), np.uint16, len(names))
+        return np.fromiter((event_names.host_kind(name).value for name in names), np.uint32, len(names))
 
     def _step_lines(self) -> list[Line]:
         """Threads of the host that are not tf.data's."""
@@ -409,17 +417,64 @@ class Activity:
         An op called from Python counts only inside a marked step: between the steps it is a host operation that holds
         the device up (a checkpoint, a deserialization). The steps of a loop inside of a function run on threads of tf.data.
         """
-        in_loops = self._compute_in_loops() if any(map(event_names.is_wait_in_loop, self.waits.names)) else ()
+        in_loops = self._compute_in_loops() if self.waits_in_loops else ()
         return union_of(*(self._line_compute(line) for line in self._step_lines()), *in_loops)
 
     def _compute_in_loops(self) -> Iterator[IntArray]:
-        """Yield, thread by thread, when the function of a loop's steps ran: what lies in a step, and not in its request for a batch."""
+        """Yield, thread by thread, when the function of a loop's steps ran: what lies in a step, and not in a request for a batch."""
         assert self.host is not None
         is_step = self.host.name_mask(event_names.is_step_in_loop)
+        waiting = union_of(*(self._line_set(line, Kind.LOOP_WAIT) for line in self.host.lines))
         for line in self.host.lines:
             if line.count_named(is_step):
                 functions = intersect(self._line_set(line, Kind.INPUT_FUNCTION), union_of_named(line, is_step))
-                yield subtract(functions, self._line_set(line, Kind.OUTER_WAIT))
+                yield subtract(functions, waiting)
+
+    @cached_property
+    def waits_in_loops(self) -> bool:
+        """Whether loops inside of functions went on for longer than what asks for its batches from outside."""
+        if self.host is None or not len(self._loops):
+            return False
+        others = [line.start_ns[self.rows(line, Kind.WAIT | Kind.OUTER_WAIT)] for line in self.host.lines]
+        asked = np.sort(np.concatenate([_NONE, *others]))
+        return total(self._loops) > total(_apart_from(as_intervals(asked[:-1], asked[1:]), self._loops))
+
+    @property
+    def _asked_outside(self) -> IntArray:
+        """Moments at which batches were asked for from outside of such loops."""
+        lines = self.host.lines if self.host else ()
+        return union_of(*(self._line_set(line, Kind.WAIT | Kind.OUTER_WAIT) for line in lines))
+
+    @cached_property
+    def _loops(self) -> IntArray:
+        """Moments at which loops inside of functions took a step."""
+        if self.host is None or not self._names_of(Kind.LOOP_WAIT).any():
+            return EMPTY
+        is_step = self.host.name_mask(event_names.is_step_in_loop)
+        return union_of(*(union_of_named(line, is_step) for line in self.host.lines))
+
+    @cached_property
+    def _loop_waits(self) -> Waits:
+        """The requests of loops inside of functions; of a loop in another one's step the inner one's alone."""
+        assert self.host is not None
+        is_step = self.host.name_mask(event_names.is_step_in_loop)
+        steps = {
+            line: _in_order(line, line.rows_named(is_step)) for line in self.host.lines if line.count_named(is_step)
+        }
+        waits = {line: self.rows(line, Kind.LOOP_WAIT) for line in steps}
+        starts, ends, ids = [_NONE], [_NONE], [_NONE]
+        for line, rows in waits.items():
+            inside = np.sort(
+                np.concatenate([_NONE, *(other.start_ns[waits[other]] for other in steps if other is not line)])
+            )
+            first, after = (np.searchsorted(inside, edge) for edge in steps[line].T)
+            around = steps[line][after > first]
+            kept = rows[~contains(around, line.start_ns[rows])]
+            starts.append(line.start_ns[kept])
+            ends.append(starts[-1] + line.duration_ns[kept])
+            ids.append(line.stats.ints(kept, "id")[0])
+        start, end, iterator = (np.concatenate(parts) for parts in (starts, ends, ids))
+        return Waits(start, end, iterator, (LOOP,), union(start, end))
 
     def _line_compute(self, line: Line) -> IntArray:
         from_graph = self._line_set(line, Kind.EXECUTOR | Kind.OP)
@@ -469,6 +524,11 @@ def _last_end_ns(host: Plane | None, line: Line) -> int:
     wanted = host.name_mask(lambda name: not name.startswith(event_names.POOL_TELLS))
     first_ns = line.reach.first_start_ns
     return line_columns.find_last_end(line.start_ns, line.duration_ns, line.name_index, wanted, first_ns)
+
+
+def _apart_from(spans: IntArray, others: IntArray) -> IntArray:
+    """Return those of the spans in which the others have no part."""
+    return spans[length_within(others, spans) == 0] if len(others) else spans
 
 
 def _in_order(line: Line, rows: IntArray) -> IntArray:

@@ -75,7 +75,7 @@ class Kind(IntFlag):
     WAIT = 1
     """Blocks until the input pipeline hands over an element."""
     OUTER_WAIT = 2
-    """Wraps a wait, or is one of a loop inside of a function; stands in for waits in captures without the inner event."""
+    """Wraps a wait; stands in for it in captures without the inner event."""
     OP = 4
     """One TensorFlow op that ran inside an executor, ``name:Type``."""
     EAGER_OP = 8
@@ -104,6 +104,8 @@ class Kind(IntFlag):
     """That function is instantiated and starts to run."""
     PYTHON_CALL = 32768
     """Python calls one op, from its arguments to its results."""
+    LOOP_WAIT = 65536
+    """A step of a loop inside of a function asks for its batch."""
 
 
 _EXACT = {
@@ -148,7 +150,7 @@ def host_kind(name: str) -> Kind:
     if name.startswith(CAPTURED_FUNCTION):
         return Kind.INPUT_FUNCTION
     if is_wait_in_loop(name):
-        return Kind.OUTER_WAIT
+        return Kind.LOOP_WAIT
     kind = Kind(0)
     if name in _WAITS or name.endswith(":IteratorGetNextSync"):
         kind |= Kind.WAIT

@@ -5,14 +5,14 @@ an event that carries a step number; what runs inside it does not matter.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
-from pipeline_lab.analysis.activity.intervals import IntArray, union, union_by
-from pipeline_lab.runs.record import EVALUATION_BEGINS, EVALUATION_ENDS
+from pipeline_lab.analysis.activity.evaluations import find_evaluations
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, length_within, union, union_by
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _NO_MARKER = re.compile(
@@ -65,7 +65,6 @@ class Markers:
         stride = np.diff(self.number)
         usual = _most_common(stride[stride > 0])
         follows = np.concatenate(([False], stride == usual))
-        follows = follows[: len(self.number)]
         return follows if self.resumes is None else follows & ~self.resumes
 
 
@@ -102,21 +101,17 @@ def _host_markers(host: Plane) -> Markers | None:
     best = min(found, key=lambda candidate: (candidate.rank, -len(candidate.rows)))
     start = best.line.start_ns[best.rows]
     number, start, end = _one_per_step(best.number, start, start + best.line.duration_ns[best.rows])
-    begun, ended = _count_evaluations(host, best.line, start)
-    trains = begun == ended
-    number, start, end, begun = number[trains], start[trains], end[trains], begun[trains]
-    resumes = np.diff(begun, prepend=begun[:1]) > 0
+    evaluations = find_evaluations(host, best.line)
+    evaluated_before = np.searchsorted(evaluations[:, 0], start)
+    resumes = np.diff(evaluated_before, prepend=evaluated_before[:1]) > 0
     return Markers(best.label, best.rank < _UNNUMBERED, number, start, end, best.line, best.name, resumes)
 
 
-def _count_evaluations(host: Plane, line: Line, times: IntArray) -> tuple[IntArray, IntArray]:
-    """Return how many evaluations had begun on a thread by each time, and how many had ended, shape of ``times``."""
-    begun, ended = (
-        np.sort(line.start_ns[line.rows_named(host.name_mask(name.__eq__))])
-        for name in (EVALUATION_BEGINS, EVALUATION_ENDS)
-    )
-    before = int(len(ended) > 0 and not (begun < ended[0]).any())  # one that was under way when the capture began
-    return before + np.searchsorted(begun, times, "right"), np.searchsorted(ended, times, "right")
+def _outside(candidate: _Candidate, evaluations: IntArray) -> _Candidate:
+    """Leave out what was called while the model was evaluated, and steps in which it was."""
+    start, duration = candidate.line.start_ns[candidate.rows], candidate.line.duration_ns[candidate.rows]
+    trains = length_within(evaluations, as_intervals(start, start + np.maximum(duration, 1))) == 0
+    return replace(candidate, rows=candidate.rows[trains], number=candidate.number[trains])
 
 
 def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_Candidate]:
@@ -137,6 +132,8 @@ def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_C
             for index, name in zip(indices, names, strict=True)
             if name is not None
         ] or [_bare(host.names[index], line, int(index)) for index in indices if host.names[index] in _KERAS_FUNCTIONS]
+    if len(evaluations := find_evaluations(host, line)):
+        found = [_outside(candidate, evaluations) for candidate in found]
     return [candidate for candidate in found if len(candidate.rows)]
 
 

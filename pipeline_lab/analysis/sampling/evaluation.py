@@ -71,13 +71,14 @@ class Evaluation:
 
     @property
     def longest_call(self) -> str:
-        """The script's call whose passes took longest; empty where those took longer that the training does itself."""
+        """The script's call whose passes took most of the time of all; empty where none did, or those that the training does itself."""
         taken_ns = Counter[str]()
         for call, duration_ns in zip(
             self.passes.column("call").to_pylist(), tables.ints(self.passes, "duration_ns"), strict=True
         ):
             taken_ns[call or ""] += int(duration_ns)
-        return max(taken_ns, key=taken_ns.__getitem__)
+        call, longest_ns = taken_ns.most_common(1)[0]
+        return call if 2 * longest_ns > self.total_ns else ""
 
     @property
     def change(self) -> str:

@@ -36,7 +36,9 @@ RETRACE_TABLE = pa.schema(
 
 NOT_STORED = Unavailable("The log holds only what TensorFlow derived from its trace, so what was traced is not known.")
 
-_NEXT = re.compile(rf"{re.escape(FUNCTION_CALL)}(.+)_\d+|EagerLocalExecute: (\w+Dataset(?:V\d+)?)")
+_NEXT = re.compile(
+    rf"{re.escape(FUNCTION_CALL)}(.+)_\d+|EagerLocalExecute: (\w*(?:Map|Filter|Interleave|Scan|TakeWhile|GroupBy|Generator)\w*Dataset(?:V\d+)?)"
+)
 """What tells whose function was traced: its number at the end of its call, or the op of its dataset."""
 
 

@@ -289,22 +289,30 @@ class TfData:
     def caused_ns(self) -> dict[int, int]:
         """The exposed wait that each stage caused, what the trace does not hold left out.
 
-        Where the threads that run functions are busy, calls that wait for one are held up by all that run there, whatever stage
-        those belong to.
+        Where the threads that run functions are busy, calls that wait for one are held up by all that run there, whatever stage of
+        the pipeline those belong to.
         """
-        found, queueing_ns = Counter[int](), 0
-        runs_ns = [stage.function_on_thread_ns for stage in self.stages]
-        threads = self.threadpool_size or math.ceil(tables.floats(self.pool, "busy_threads").max(initial=0.0))
-        is_busy = sum(runs_ns) > BUSY_POOL * (threads or math.inf) * self.observed_ns
+        found, roots = Counter[int](), dict[int, int]()
+        for number, stage in enumerate(self.stages):  # parents come first; each pipeline has a pool of its own
+            roots[number] = number if stage.parent is None else roots[stage.parent]
+        runs_ns, queueing_ns = Counter[int](), Counter[int]()
+        for number, stage in enumerate(self.stages):
+            runs_ns[roots[number]] += stage.function_on_thread_ns
+        threads = (
+            self.threadpool_size or math.ceil(tables.floats(self.pool, "busy_threads").max(initial=0.0)) or math.inf
+        )
+        busy = {root for root, ns in runs_ns.items() if ns > BUSY_POOL * threads * self.stages[root].observed_ns}
         for share in () if isinstance(self.critical_path, Unavailable) else self.critical_path.shares:
             if share.stage is None or share.what == UNSEEN:
                 continue
-            if is_busy and share.what == QUEUEING and runs_ns[share.stage]:
-                queueing_ns += share.exposed_ns
+            root = roots.get(share.stage)
+            if root in busy and share.what == QUEUEING and self.stages[share.stage].function_on_thread_ns:
+                queueing_ns[roots[share.stage]] += share.exposed_ns
             else:
                 found[share.stage] += share.exposed_ns
-        for number, run_ns in enumerate(runs_ns if queueing_ns else ()):
-            found[number] += round(queueing_ns * run_ns / sum(runs_ns))
+        for number, root in roots.items():
+            if queueing_ns[root]:
+                found[number] += round(queueing_ns[root] * self.stages[number].function_on_thread_ns / runs_ns[root])
         return dict(found)
 
     @property

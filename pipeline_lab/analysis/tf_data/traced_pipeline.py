@@ -55,23 +55,23 @@ _WHAT = {
 }
 
 
-def find_waits(threads: Threads, names: Sequence[str]) -> IntArray:
+def find_waits(threads: Threads, in_loops: tuple[NDArray[np.bool_], IntArray] | None) -> IntArray:
     """Return thread, start and end of the waits; what several cover belongs to the one that began first.
 
     Args:
         threads: The trace's events.
-        names: The event names of the host's plane.
+        in_loops: Where loops inside of functions wait: of each name of the host's plane whether it is such a wait, and when they start.
 
     Returns:
         Ordered by start, shape (n, 3).
     """
-    rows = threads.rows(EventRole.WAIT)
-    if not len(rows):
-        rows = threads.rows(EventRole.OUTER_WAIT)
-    if not len(rows):
-        in_loops = np.fromiter(map(is_wait_in_loop, names), np.bool_, len(names))
+    if in_loops is not None:
         rows = threads.rows(EventRole.ITERATOR)
-        rows = rows[in_loops[threads.name[rows]]]
+        rows = rows[in_loops[0][threads.name[rows]]]
+        rows = rows[np.isin(threads.start_ns[rows], in_loops[1])]
+    else:
+        rows = threads.rows(EventRole.WAIT)
+        rows = rows if len(rows) else threads.rows(EventRole.OUTER_WAIT)
     rows = rows[np.argsort(threads.start_ns[rows], kind="stable")]
     start, end = threads.start_ns[rows], threads.recorded_end_ns(rows)
     if len(rows):
@@ -85,7 +85,7 @@ def follow_waits(
     functions: Functions,
     links: Links,
     types: OperationTypes,
-    names: Sequence[str],
+    in_loops: tuple[NDArray[np.bool_], IntArray] | None,
     busy: IntArray,
     within: IntArray | None,
 ) -> CriticalPath:
@@ -96,11 +96,11 @@ def follow_waits(
         functions: The calls of functions.
         links: What made each element.
         types: The types of ops.
-        names: The event names of the host's plane.
+        in_loops: As :func:`find_waits` takes them.
         busy: When a device works; a wait outside of that is exposed.
         within: The steps, to which the waits are clipped; None to follow all of them.
     """
-    waits = find_waits(threads, names)
+    waits = find_waits(threads, in_loops)
     moments = waits[:, 1:]
     if within is not None:
         moments = intersect(moments, union(within[:, 0], within[:, 1]))
@@ -266,6 +266,7 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
     assert host is not None
     functions = find_functions(threads)
     start, end = activity.extent
+    in_loops = (host.name_mask(is_wait_in_loop), activity.waits.start_ns) if activity.waits_in_loops else None
 
     def follow() -> tuple[CriticalPath, WorkByStage]:
         links = find_links(threads, functions, activity.waits.moments)
@@ -273,7 +274,7 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
         steps = find_steps()
         spans = None if steps is None else tables.intervals(steps.table)
         return beside(
-            partial(follow_waits, threads, functions, links, types, host.names, activity.busy, spans),
+            partial(follow_waits, threads, functions, links, types, in_loops, activity.busy, spans),
             partial(measure_work, threads, functions, links, types),
             activity.trace.event_count,
         )

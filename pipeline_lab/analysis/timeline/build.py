@@ -125,7 +125,7 @@ def _add_thread(writer: IndexWriter, activity: Activity, thread: Thread, capture
     lane = writer.describe(number)
     if thread.role == "training":
         lane.role = "training"
-    if plane is activity.host and len(activity.rows(line, Kind.WAIT | Kind.OUTER_WAIT)):
+    if plane is activity.host and len(activity.rows(line, Kind.WAIT | Kind.OUTER_WAIT | Kind.LOOP_WAIT)):
         lane.waits = True
     used = np.unique(line.name_index)
     name_of = np.zeros(len(plane.names), np.uint32)

@@ -34,7 +34,7 @@ CLASSES: tuple[str, ...] = (*(work.value for work in Work), *(cause.value for ca
 CLASS_NUMBER = {name: number for number, name in enumerate(CLASSES)}
 
 _HOST_CLASSES = (
-    (Kind.WAIT | Kind.OUTER_WAIT, GapCause.INPUT_WAIT),
+    (Kind.WAIT | Kind.OUTER_WAIT | Kind.LOOP_WAIT, GapCause.INPUT_WAIT),
     (Kind.HOST_TO_DEVICE, GapCause.HOST_TO_DEVICE),
     (Kind.COMPILE, GapCause.COMPILE),
     (Kind.CHECKPOINT, GapCause.CHECKPOINT),

@@ -186,15 +186,20 @@ EVALUATION_PERCENT, MOST_PERCENT = 20.0, 50.0
 
 
 def evaluation_percent(results: Results) -> float | None:
-    """Return the share of the time after the warm-up that passed in evaluations, which are no part of the steps; None where it is small, or not known."""
+    """Return the share of the time after the warm-up that passed in evaluations, which are no part of the steps; None where it is small, or not known.
+
+    What a script evaluates once its training is over holds no step up; what the training does itself then is as all before.
+    """
     found, job = results.evaluation, results.job_steps
     if isinstance(found, Unavailable) or isinstance(job, Unavailable):
         return None
     begun_ns = tables.ints(job.table, "start_ns")[~tables.bools(job.table, "warmup")].min(
         initial=np.iinfo(np.int64).max
     )
-    is_after = tables.ints(found.passes, "start_ns") >= begun_ns
-    evaluated_ns = int(tables.ints(found.passes, "duration_ns")[is_after].sum())
+    ended_ns = (tables.ints(job.table, "start_ns") + tables.ints(job.table, "step_ns")).max(initial=0)
+    start_ns, is_own = tables.ints(found.passes, "start_ns"), ~tables.valid(found.passes, "call")
+    counts = (start_ns >= begun_ns) & (is_own | (start_ns < ended_ns))
+    evaluated_ns = int(tables.ints(found.passes, "duration_ns")[counts].sum())
     percent = 100.0 * evaluated_ns / max(1, evaluated_ns + job.total_ns)
     return percent if percent >= EVALUATION_PERCENT else None
 

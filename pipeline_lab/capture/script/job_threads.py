@@ -133,7 +133,8 @@ def place_of_loop() -> Hashable:
     return tuple(calls)
 
 
-_FOREIGN = ("/tensorflow/", "/keras/", "/tf_keras/", "/pipeline_lab/")
+OF_KERAS = ("/keras/", "/tf_keras/")
+_FOREIGN = ("/tensorflow/", *OF_KERAS, "/pipeline_lab/")
 
 
 def words_of_call(name: str) -> str:
@@ -153,5 +154,5 @@ def words_at(place: SourcePlace, name: str) -> str:
     """Name the call at a place of the script: ``model.predict at train.py:40``."""
     text = linecache.getline(place.file, place.line).encode()[place.column or 0 :].decode(errors="replace")
     called = text.partition("(")[0].strip()
-    is_plain = place.column is not None and called.replace(".", "_").isidentifier()
+    is_plain = place.column is not None and called != "super" and called.replace(".", "_").isidentifier()
     return f"{called if is_plain else name} at {place}"

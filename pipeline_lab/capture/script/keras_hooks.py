@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
@@ -19,6 +20,7 @@ from tensorflow.python.util.tf_stack import CurrentModuleFilter
 from pipeline_lab.capture.script.gradient_hooks import note_beside, note_gradients
 from pipeline_lab.capture.script.job_threads import (
     MARK,
+    OF_KERAS,
     here,
     installed,
     is_hooked,
@@ -26,6 +28,7 @@ from pipeline_lab.capture.script.job_threads import (
     now_ns,
     replace_method,
     tell,
+    trained,
     words_of_call,
 )
 from pipeline_lab.capture.script.step_hooks import examples_of, note_gaps, noting_checkpoints
@@ -158,9 +161,9 @@ def _hook_methods(trainer: Any, model: Any) -> None:
         replace_method(model, method, noting_checkpoints)
 
 
-def is_validating() -> bool:
-    """Say whether Keras evaluates between two epochs of its training now."""
-    return _validations > 0
+def is_evaluating(longer_than_ns: int = 0) -> bool:
+    """Say whether Keras evaluates or predicts between steps of a training now, and has done so for that long."""
+    return _evaluations > 0 and now_ns() - _evaluating_since_ns >= longer_than_ns
 
 
 def is_building() -> bool:
@@ -168,18 +171,21 @@ def is_building() -> bool:
     return _built_now > 0
 
 
-_validations = _built_now = 0
+_evaluations = _evaluating_since_ns = _built_now = 0
 
 
 def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        global _validations
+        global _evaluations, _evaluating_since_ns
         outer, epoch = here.role, here.epoch
         is_small = role is Role.PREDICT and bool(listeners) and is_one_batch(arguments, options)
-        is_beside = role is not Role.FIT and not is_small and (outer is Role.FIT or here.fit > 0)
-        is_of_fit = outer is Role.FIT and sys._getframe(1).f_code.co_name == Role.FIT.value
-        _validations += (validates := outer is Role.FIT and role is Role.EVALUATE)
+        is_whole = role is not Role.FIT and not is_small and outer in (None, Role.FIT)
+        is_of_fit = is_whole and outer is Role.FIT and _calls_itself(role, sys._getframe(1))
+        is_beside = is_whole and bool(outer is Role.FIT or here.fit or trained)
         here.role, begun_ns = role, now_ns()
+        if is_beside:
+            _evaluating_since_ns = begun_ns if not _evaluations else _evaluating_since_ns
+            _evaluations += 1
         if role is Role.FIT:
             here.model = weakref.ref(self)
             here.fit += 1
@@ -192,14 +198,22 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
                 tell(Predicted(words_of_call(role.value), begun_ns, now_ns()))
             return result
         finally:
-            _validations -= validates
+            _evaluations -= is_beside
             of, here.role, here.epoch = here.epoch, outer, epoch
             if outer is None:
                 note_beside(begun_ns)
-            if role is not Role.FIT and of is not None and of is not epoch and listeners and not is_small:
+            if is_whole and of is not None and of is not epoch and listeners:
                 tell(Evaluated(of, begun_ns, now_ns(), "" if is_of_fit else words_of_call(role.value)))
 
     return call
+
+
+def _calls_itself(role: Role, caller: FrameType | None) -> bool:
+    """Say whether Keras' own ``fit`` calls a method, or one of a model's class that stands for it."""
+    while caller is not None and caller.f_code.co_name == role.value:
+        caller = caller.f_back
+    code = None if caller is None else caller.f_code
+    return code is not None and code.co_name == Role.FIT.value and any(part in code.co_filename for part in OF_KERAS)
 
 
 def is_one_batch(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:

@@ -69,10 +69,16 @@ PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 
 @dataclass
 class _Side:
-    """A pass that does not train: validation, most likely; by which call of the script, where that is known."""
+    """A pass that does not train: validation, most likely.
+
+    Attributes:
+        call: Of the script, where that is known.
+        is_whole: What called it has told of its beginning and end.
+    """
 
     begun_ns: int
     call: str = ""
+    is_whole: bool = False
     ended_ns: int = 0
     first_ns: int = 0
     batches: int = 0
@@ -222,7 +228,7 @@ class StepLog:
         side = self._sides.setdefault(note.of, _Side(note.asked_ns))
         ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns or note.asked_ns
         if isinstance(note, Evaluated):
-            side.begun_ns, side.call = note.asked_ns, note.call
+            side.begun_ns, side.call, side.is_whole = note.asked_ns, note.call, True
         elif isinstance(note, Took | Called):
             side.batches += (note.steps or note.of.steps_per_call or 1) if isinstance(note, Called) else 1
             side.first_ns = side.first_ns or ended_ns
@@ -364,7 +370,7 @@ class StepLog:
         """
         single = []
         for of, side in self._sides.items():
-            if side.batches < 2 and of.role is Role.PREDICT:
+            if side.batches < 2 and of.role is Role.PREDICT and not side.is_whole:
                 continue
             if side.batches < 2 and of.role is Role.LOOP:
                 single.append(side)

@@ -51,7 +51,7 @@ class TimedSteps:
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_S if keras_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
-            if self.log.step_ns is not None and not keras_hooks.is_validating():
+            if self.log.step_ns is not None and not keras_hooks.is_evaluating():
                 self._python.look()
             self._try(self._drain)
 

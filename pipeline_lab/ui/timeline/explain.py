@@ -207,7 +207,9 @@ def _say_ranked(
     """Say what the threads of hosts did; a wait is not explained by the events that wait."""
     if ranked is None:
         return {"note": TOO_MANY, "rows": []}
-    useful = [one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT)]
+    useful = [
+        one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT | Kind.LOOP_WAIT)
+    ]
     titles = title_lanes(index)
     rows = [
         {

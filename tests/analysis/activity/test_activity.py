@@ -1,7 +1,9 @@
 """What counts as work, and as the training thread."""
 
+import numpy as np
+
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, Activity
-from pipeline_lab.analysis.activity.intervals import IntArray, total
+from pipeline_lab.analysis.activity.intervals import IntArray, intersect, total
 from tests.support.traces import PROCESS, WAIT, Event, gpu, host, kernels, line, plane, trace
 
 
@@ -129,6 +131,37 @@ def test_the_steps_of_a_loop_inside_of_a_function_are_the_function_that_tf_data_
     assert spans_us(activity.host_spans) == [(0, 100), (100, 200)]
     assert activity.rhythm_label == "rhythm of a loop in tf.function"
     assert spans_us(activity.busy) == [(45, 85), (145, 185), (245, 285)], "not the map that runs while it waits"
+
+
+def test_of_a_loop_inside_of_another_loops_step_the_inner_one_takes_the_steps():
+    def loop(name: str, *spans: tuple[int, int, int]) -> list[Event]:
+        scan, runs = f"ReduceIterator::Root::{name}Scan", "InstantiatedCapturedFunction::Run"
+        asks = [(f"{scan}::Batch", start, wait, {"id": start // 1000 + 1}) for start, wait, _ in spans]
+        works = [(runs, start + wait, end - start - wait) for start, wait, end in spans]
+        return [*((scan, start, end - start) for start, _, end in spans), *asks, *works]
+
+    outer = line("tf_data_reduce_dataset/1", *loop("", (0, 10, 490), (500, 10, 990)))
+    inner = line("tf_data_prefetch/2", *loop("Prefetch::", *((start, 60, start + 90) for start in (50, 150, 550, 650))))
+    activity = Activity(trace(host(line("python", ("TFE_Py_Execute", 0, 1000)), outer, inner)))
+    assert spans_us(activity.waits.moments) == [(50, 110), (150, 210), (550, 610), (650, 710)]
+    assert spans_us(activity.host_spans)[0] == (50, 150)
+    assert total(intersect(activity.busy, np.array([[50_000, 150_000]]))) == 40_000
+
+
+def test_loops_and_what_asks_from_outside_do_not_mix():
+    scan, runs = "ReduceIterator::Root::Scan", "InstantiatedCapturedFunction::Run"
+    steps: list[Event] = [
+        each for at in (0, 100, 200) for each in ((scan, at, 90), (f"{scan}::Batch", at, 60), (runs, at + 60, 30))
+    ]
+    asks = line("tf_data_iterator_get_next/1", *((WAIT, start, 5) for start in (300, 310, 320)))
+    python = line("python", ("TFE_Py_Execute", 0, 700))
+    trains = Activity(trace(host(python, line("tf_data_reduce_dataset/1", *steps), asks)))
+    assert spans_us(trains.host_spans) == [(0, 100), (100, 200)]
+    validates = line("tf_data_reduce_dataset/1", (scan, 400, 20), (f"{scan}::Batch", 400, 10), (runs, 410, 10))
+    asks = line("tf_data_iterator_get_next/1", *((WAIT, start, 5) for start in (0, 100, 200, 300, 500, 600)))
+    assert spans_us(Activity(trace(host(python, asks, validates))).host_spans) == [
+        (0, 100), (100, 200), (200, 300), (500, 600)
+    ]  # fmt: skip
 
 
 def test_a_function_that_takes_its_batches_itself_is_known_until_its_last_request():

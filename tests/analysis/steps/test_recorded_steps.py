@@ -96,6 +96,29 @@ def test_an_evaluation_belongs_to_no_step_whatever_the_model_calls_in_it():
         find(line("python3", *calls[2:4], ("evaluation begins", 200, 0)))
 
 
+def test_an_evaluation_inside_another_one_ends_neither_the_outer_one_nor_the_steps():
+    begins, ends = (lambda at: ("evaluation begins", at, 0)), (lambda at: ("evaluation ends", at, 0))
+    marked = marks("train", (2, 400, 50), (3, 500, 50), _r=1)
+    for inside in (
+        [ends(100), ends(120)],
+        [begins(10), ends(100), ends(120)],
+        [begins(10), begins(20), ends(30), ends(40)],
+    ):
+        assert spans_us(find(line("python", *inside, *marked))) == [(400, 450), (450, 550)]
+
+
+def test_a_step_in_which_the_model_is_evaluated_is_left_out():
+    marked = marks("gradients", (0, 0, 500), (1, 500, 100), (2, 600, 100), _r=1)
+    found = find(line("python", *marked, ("evaluation begins", 100, 0), ("evaluation ends", 300, 0)))
+    assert numbers(found) == [1, 2]
+
+
+def test_the_rhythm_of_an_evaluation_is_not_that_of_the_steps():
+    calls = line("tf_data_iterator_get_next/1", *((WAIT, start, 10) for start in (0, 100, 250, 300, 350, 500, 600)))
+    found = find(line("python", ("evaluation begins", 210, 0), ("evaluation ends", 480, 0)), calls)
+    assert spans_us(found) == [(0, 100), (500, 600)]
+
+
 def test_steps_with_an_evaluation_between_them_do_not_follow_each_other():
     marked = marks("train", (5, 0, 50), (6, 100, 50), (7, 900, 50), _r=1)
     found = find(line("python", *marked, ("evaluation begins", 160, 0), ("evaluation ends", 880, 0)))

@@ -29,6 +29,8 @@ def test_what_is_traced_for_a_dataset_is_named_by_the_op_that_makes_it():
     assert found.table.column("dataset").to_pylist() == ["ParallelMapDatasetV2", None]
     assert (found.functions, found.datasets) == (("predict",), ("ParallelMapDatasetV2",))
     assert found.is_of_datasets, "20 of 30 µs"
+    sliced = find((TRACING, 110, 20), ("EagerLocalExecute: TensorSliceDataset", 140, 20), (calls, 170, 5))
+    assert (sliced.functions, sliced.datasets) == (("predict",), ()), "which has no function"
 
 
 def test_what_is_traced_inside_another_tracing_belongs_to_it():

@@ -114,14 +114,16 @@ def test_only_what_leaves_the_device_idle_is_exposed() -> None:
 
 def test_calls_that_wait_for_a_busy_thread_are_held_up_by_all_that_run_there() -> None:
     found = results.tf_data()  # the only function is busy for 2,000 ms of two threads and 40 steps
-    decoding = found.stages[3]
-    light = replace(decoding, number=2, function_on_thread_ns=decoding.function_on_thread_ns // 4)
-    two = replace(found, stages=(*found.stages[:2], light, *found.stages[3:]))
+    root, prefetch, _, decoding, reader = found.stages
+    light = replace(decoding, number=2, parent=1, function_on_thread_ns=decoding.function_on_thread_ns // 4)
+    two = replace(found, stages=(root, prefetch, light, decoding, reader))
     assert two.caused_ns[3] == (900 + 200 * 4 // 5) * results.MS
     assert two.caused_ns[2] == 200 * 1 // 5 * results.MS
-    assert replace(two, observed_ns=4 * two.observed_ns).caused_ns == {3: 1100 * results.MS, 4: 60 * results.MS}, (
-        "not busy"
-    )
+    as_told = {3: 1100 * results.MS, 4: 60 * results.MS}
+    idle = replace(two, stages=(replace(root, observed_ns=4 * root.observed_ns), *two.stages[1:]))
+    assert idle.caused_ns == as_told, "the pool is not busy"
+    validation = (replace(root, number=5), replace(decoding, number=6, parent=5))
+    assert replace(found, stages=(*found.stages, *validation)).caused_ns[3] == as_told[3], "it has a pool of its own"
 
 
 def test_waits_are_clipped_to_the_steps() -> None:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.declaring import tables
@@ -353,3 +354,9 @@ def test_evaluations_that_take_most_of_the_time_come_first_with_the_line_that_ca
 
 def test_evaluations_before_the_steps_that_are_judged_are_not_counted_either():
     assert evaluation_percent(_evaluated(40, from_ns=-9)) is None, "in the first of several epochs, say"
+
+
+def test_what_a_script_evaluates_once_it_has_trained_holds_no_step_up():
+    later_ns = results.job_steps().total_ns + 10**12
+    assert evaluation_percent(_evaluated(40, "model.predict at test.py:4", from_ns=later_ns)) is None
+    assert evaluation_percent(_evaluated(40, from_ns=later_ns)) == pytest.approx(40), "as fit validates its last epoch"

@@ -255,6 +255,17 @@ def test_predict_of_many_batches_between_steps_is_an_evaluation_with_the_line_th
     assert told == ("model.predict at train.py:9", 2, 100, 22)
 
 
+def test_a_whole_call_of_predict_counts_though_it_takes_one_batch(script: Script) -> None:
+    epoch, predicted = Pass("fit", Role.FIT), Pass("predict", Role.PREDICT)
+    script.call(epoch, 10, 0)
+    began = script.ms
+    script.take(predicted, 2, 98)
+    script.log.notes.append(Evaluated(predicted, began * MS, script.ms * MS, "model.predict at train.py:9"))
+    script.call(epoch, 10, 0)
+    assert [row["away_ns"] // MS for row in script.rows()] == [0, 100]
+    assert [found.batches for found in script.evaluations()] == [1]
+
+
 def test_warmup_is_the_first_step_and_what_follows_within_a_second(script: Script) -> None:
     epoch = _training()
     for compute in (5000, *[100] * 30):

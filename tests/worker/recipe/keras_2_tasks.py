@@ -140,6 +140,38 @@ def note_callbacks(package: str) -> dict[str, Any]:
     }
 
 
+def note_nested(package: str) -> list[list[str]]:
+    """Validate with a model whose ``evaluate`` calls Keras' own, and predict meanwhile; evaluate in a function named ``fit``; return the calls."""
+    notes: deque[Note] = deque()
+    keras = importlib.import_module(package)
+    keras_hooks.hook_keras()
+
+    class Own(keras.Sequential):  # type: ignore[name-defined, misc]
+        def evaluate(self, *given: Any, **options: Any) -> Any:
+            return super().evaluate(*given, **options)
+
+    class Predicts(keras.callbacks.Callback):  # type: ignore[name-defined, misc]
+        def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 (named by Keras)
+            self.model.predict(np.ones((9, 3)), batch_size=2, verbose=0)
+
+    class Fits(keras.callbacks.Callback):  # type: ignore[name-defined, misc]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (named by Keras)
+            fit(self.model)
+
+    def fit(model: Any) -> None:
+        model.evaluate(np.ones((5, 3)), np.ones((5, 1)), batch_size=2, verbose=0)
+
+    step_hooks.listen(notes.append)
+    try:
+        model = Own([keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        model.fit(_pairs(4), validation_data=_pairs(2), callbacks=[Predicts(), Fits()], verbose=0)
+    finally:
+        step_hooks.leave(notes.append)
+    evaluated = [note for note in notes if isinstance(note, Evaluated)]
+    return [[note.of.role.value, note.call.partition(":")[0]] for note in evaluated]
+
+
 class _Ends(tf_keras.callbacks.Callback):
     """Ends the training with its first epoch."""
 

@@ -36,6 +36,14 @@ def test_what_callbacks_evaluate_and_predict_is_noted_with_its_call(
     assert found["predicted"] == ["self.model.predict"], "of one batch"
 
 
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_an_evaluation_is_noted_once_and_only_that_of_keras_is_fits_own(
+    ask_tensorflow: Callable[..., Any], package: str
+) -> None:
+    found = ask_tensorflow(f"{TASKS}:note_nested", package=package)
+    assert found == [["evaluate", ""], ["evaluate", "evaluate at keras_2_tasks.py"]]
+
+
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
 def test_its_step_runs_alone_and_leaves_the_model_as_it_was(
     ask_tensorflow: Callable[..., Any], steps_per_execution: int
