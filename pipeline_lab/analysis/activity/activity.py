@@ -295,7 +295,7 @@ class Activity:
         sets = [self._line_set(line, Kind.EXECUTOR | Kind.OP) for line in self._step_lines()]
         if self.training_line is not None:
             sets.append(self._inside_runtime(self.training_line))
-        return union_of(*sets)
+        return union_of(*sets, self._inside_loops)
 
     def events_of(self, kind: Kind) -> Iterator[tuple[Line, IntArray]]:
         """Yield, thread by thread, the numbers of the events of any of these kinds, tf.data's own threads left out."""
@@ -438,6 +438,18 @@ class Activity:
         others = [line.start_ns[self.rows(line, Kind.WAIT | Kind.OUTER_WAIT)] for line in self.host.lines]
         asked = np.sort(np.concatenate([_NONE, *others]))
         return total(self._loops) > total(_apart_from(as_intervals(asked[:-1], asked[1:]), self._loops))
+
+    @property
+    def _inside_loops(self) -> IntArray:
+        """Moments from the first request to the last one of each loop inside of a function: Python has called it, and waits for it."""
+        if not len(self._loops):
+            return EMPTY
+        asked = self._loop_waits
+        loop, number = np.unique(asked.iterator, return_inverse=True)
+        start, end = np.full(len(loop), np.iinfo(np.int64).max), np.full(len(loop), np.iinfo(np.int64).min)
+        np.minimum.at(start, number, asked.start_ns)
+        np.maximum.at(end, number, asked.end_ns)
+        return union(start, end)
 
     @property
     def _asked_outside(self) -> IntArray:

@@ -148,6 +148,17 @@ def test_of_a_loop_inside_of_another_loops_step_the_inner_one_takes_the_steps():
     assert total(intersect(activity.busy, np.array([[50_000, 150_000]]))) == 40_000
 
 
+def test_python_that_called_a_loop_before_the_window_is_inside_of_it():
+    scan = "ReduceIterator::Root::Scan"
+    steps: list[Event] = [
+        each for at in (0, 100, 200) for each in ((scan, at, 90), (f"{scan}::Batch", at, 60, {"id": 7}))
+    ]
+    activity = Activity(
+        trace(host(line("python", ("TFE_Py_Execute", 400, 5)), line("tf_data_reduce_dataset/1", *steps)))
+    )
+    assert spans_us(activity.runtime) == [(0, 260), (400, 405)]
+
+
 def test_loops_and_what_asks_from_outside_do_not_mix():
     scan, runs = "ReduceIterator::Root::Scan", "InstantiatedCapturedFunction::Run"
     steps: list[Event] = [
