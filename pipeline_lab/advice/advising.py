@@ -41,7 +41,7 @@ from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, NO_STEPS_OF_JAX, STEP_MARKS
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, MOST_PERCENT, evaluation_percent
+from pipeline_lab.analysis.verdict.findings import ENDS_PERCENT, MOST_PERCENT, checkpoint_percent, evaluation_percent
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.recording_effects import has_device_work
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
@@ -192,6 +192,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
         _with_evaluations,
         _with_less_padding,
         _with_larger_batch,
+        _with_checkpoints,
     ):
         found = add(diagnosis, found)
     first, *more = (*_for_last_host(diagnosis), *found) or (None,)
@@ -336,6 +337,14 @@ def _with_less_padding(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> t
     why = LESS_PADDING.why.format(share=format_percent(padding.percent))
     place = 0 if diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND else 1
     return (*found[:place], Suggestion(LESS_PADDING.change, why, NO_GAIN), *found[place:])
+
+
+def _with_checkpoints(diagnosis: Diagnosis, found: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Put fewer checkpoints first where they take much of the time, unless the verdict is about them."""
+    percent, advice = checkpoint_percent(judged(diagnosis)), GapCause.CHECKPOINT.recommendation
+    if percent is None or advice is None or diagnosis.verdict.cause == GapCause.CHECKPOINT.value:
+        return found
+    return (Suggestion(advice.change, advice.why, _gain(percent)), *found)
 
 
 SMALL_BATCH = 16

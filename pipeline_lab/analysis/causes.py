@@ -53,7 +53,7 @@ LESS_PADDING = Recommendation(
 """Of a script whose batches are mostly padding."""
 FEWER_EVALUATIONS = Recommendation(
     "Evaluate less often, or on fewer batches (in fit: validation_freq, validation_steps).",
-    "The training stands still during an evaluation. Shorter steps do not make it any shorter.",
+    "The training stands still during an evaluation, and what shortens its steps does not shorten that.",
 )
 """Of a job that evaluates for much of its time."""
 FEWER_CALLS = "Call {call} less often, or on fewer batches."

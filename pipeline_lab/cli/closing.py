@@ -32,9 +32,14 @@ def close(folder: RunFolder) -> None:
     else:
         say("[bold]{}[/]", verdict.sentence)
         if verdict.suggestions:
-            say("Try first: {}", verdict.suggestions[0].change)
+            first = verdict.suggestions[0]
+            say("Try first: {}", first.change)
             if following := _following(verdict.suggestions, folder):
-                say("Next: [bold]{}[/]", following)
+                say(
+                    "{}: [bold]{}[/]",
+                    "Next" if first.command or first.after else "Other changes, written for you",
+                    following,
+                )
 
 
 def _following(suggestions: "Sequence[Suggestion]", folder: RunFolder) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, unprofiled_steps
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
@@ -124,7 +125,8 @@ def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable
     calibration = results.calibration
     beside_ns = _beside_ns(results)
     waits = _waiting_share(results, is_calibrated=beside_ns is not None)
-    ceiling_ns = max(step_ns * (1.0 - waits) - (beside_ns or 0.0), least_step_ns(results))
+    least_ns = max(least_step_ns(results), computed_in_loop_ns(results, step_ns))
+    ceiling_ns = max(step_ns * (1.0 - waits) - (beside_ns or 0.0), least_ns)
     work_ns = sum(stage.work_ns for stage in stages)
     cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
     share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
@@ -242,6 +244,12 @@ def least_step_ns(results: Diagnosis) -> float:
     if isinstance(calibration, Unavailable) or isinstance(breakdown, Unavailable) or not breakdown.device_compute_ns:
         return 1.0
     return max(1.0, calibration.device_only_ns)
+
+
+def computed_in_loop_ns(results: Diagnosis, step_ns: float) -> float:
+    """Return what a step of a loop inside of a function computes, of which its own requests tell too little; 0 for other steps."""
+    is_loop = not isinstance(results.steps, Unavailable) and results.steps.marker == LOOP_LABEL
+    return (_busy_ns(results, step_ns) or 0.0) if is_loop else 0.0
 
 
 def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:

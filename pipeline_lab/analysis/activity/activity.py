@@ -44,6 +44,8 @@ Made = TypeVar("Made")
 
 LOOP = "a loop in tf.function"
 """Names what returns once per step where TensorFlow itself goes through the dataset."""
+RHYTHM = "rhythm of "
+LOOP_LABEL = f"{RHYTHM}{LOOP}"
 HOST_COMPUTE = "host compute"
 """What stands for the device where the trace has no device plane."""
 
@@ -149,7 +151,7 @@ class Activity:
     @property
     def rhythm_label(self) -> str:
         """What marks the steps where no marker does, in the field's words."""
-        return f"rhythm of {self._rhythm[0]}"
+        return f"{RHYTHM}{self._rhythm[0]}"
 
     @cached_property
     def host_spans(self) -> IntArray:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 81
+ANALYSIS_VERSION = 82
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

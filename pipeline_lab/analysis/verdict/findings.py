@@ -69,7 +69,8 @@ def retracing(results: Results) -> Finding | None:
     if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
         return None
     percent = 100.0 * breakdown.compile_ns / breakdown.total_ns if breakdown.total_ns else 0.0
-    if percent < RETRACING_PERCENT:
+    is_once = not isinstance(retraces, Unavailable) and retraces.count > 0 and retraces.steps == 1
+    if percent < RETRACING_PERCENT or is_once:  # the latter as in the first step of a job
         return None
     evidence = [Evidence("compiling", format_duration(breakdown.compile_ns))]
     if not isinstance(retraces, Unavailable) and retraces.count:
@@ -182,7 +183,8 @@ def small_predicts(results: Results) -> Finding | None:
 
 
 EVALUATION_PERCENT, MOST_PERCENT = 20.0, 50.0
-"""Share of the time, steps and evaluations, from which evaluations are worth a word, and from which nothing comes before them."""
+"""Share of the time, steps and evaluations, from which evaluations are worth a word, and from which nothing comes before them; of
+checkpoints the former."""
 
 
 def evaluation_percent(results: Results) -> float | None:
@@ -219,6 +221,12 @@ def evaluations(results: Results) -> Finding | None:
             Evidence("of it until the first batch", format_duration(first_ns / found.count)),
         ),
     )
+
+
+def checkpoint_percent(results: Results) -> float | None:
+    """Return the share of the training that passed in writing checkpoints, as the job noted them; None where it is small, or not known."""
+    noted = results.checkpoints
+    return None if isinstance(noted, Unavailable) or noted.percent < EVALUATION_PERCENT else noted.percent
 
 
 def checkpoint_stall(results: Results) -> Finding | None:

@@ -21,7 +21,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps, Predicts
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
-from pipeline_lab.analysis.verdict.findings import MOST_PERCENT, evaluation_percent, is_machine_busy
+from pipeline_lab.analysis.verdict.findings import MOST_PERCENT, checkpoint_percent, evaluation_percent, is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame, find_heaviest
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown
 from pipeline_lab.analysis.verdict.losses import (
@@ -142,6 +142,16 @@ def name_evaluations(sentence: str, results: Results) -> str:
     place = f", most of it in {found.longest_call}" if found.longest_call else ""
     said = f"Evaluations take {format_percent(percent)} of the whole time{place}."
     return f"{said} {sentence}" if percent > MOST_PERCENT else f"{sentence} {said}"
+
+
+def name_checkpoints(sentence: str, results: Results) -> str:
+    """Add to a sentence what checkpoints take that the job wrote, where that is much: a trace shows the Python that writes them."""
+    percent = checkpoint_percent(results)
+    return (
+        sentence
+        if percent is None
+        else f"{sentence} Writing checkpoints takes {format_percent(percent)} of the training."
+    )
 
 
 def name_emulated(sentence: str, results: Results) -> str:
@@ -288,10 +298,11 @@ def reach_verdict(results: Results, first_epoch: PhaseTimes | None = None) -> Ve
         framework=framework,
         function=function,
     )
+    named = sentence if cause == GapCause.CHECKPOINT.value else name_checkpoints(sentence, results)
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(
-            name_evaluations(name_first_epoch(name_last_host(sentence, results), first_epoch), results), results
+            name_evaluations(name_first_epoch(name_last_host(named, results), first_epoch), results), results
         ),
         evidence=(
             *gather_evidence(kind, losses, results),

@@ -83,7 +83,7 @@ class _Loop:
     def _begin(self) -> Pass:
         of = self.of
         trains = of.has_gradients or of.stream in trained
-        return Pass(of.stream, examples=of.examples, has_gradients=trains, dataset=of.dataset)
+        return Pass(of.stream, examples=of.examples, has_gradients=trains, knows_gradients=True, dataset=of.dataset)
 
 
 _loops: dict[int, _Loop] = {}

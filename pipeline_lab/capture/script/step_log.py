@@ -235,7 +235,8 @@ class StepLog:
         side.ended_ns = ended_ns
         if len(side.held) < MOST_HELD:
             side.held.append(note)
-        if self._training and note.of.role is Role.LOOP and side.batches > max(OUTGROWS * self._longest_pass, 50):
+        may_train = note.of.role is Role.LOOP and not note.of.knows_gradients
+        if self._training and may_train and side.batches > max(OUTGROWS * self._longest_pass, 50):
             self._begin_training(note.of.stream)  # it outgrows what trains: a later phase that retraces nothing
 
     def _adopt_if_due(self, now_ns: int) -> None:

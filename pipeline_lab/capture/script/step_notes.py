@@ -35,6 +35,7 @@ class Pass:
         role: What it is for.
         examples: Of a batch; None where that varies or nobody knows.
         has_gradients: Gradients are taken in its steps.
+        knows_gradients: All of its steps were seen where they were traced, so that without gradients it does not train.
         iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
         made: When its iterator was made; None where that took no time or served a pass before.
         steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
@@ -52,6 +53,7 @@ class Pass:
     role: Role = Role.LOOP
     examples: int | None = None
     has_gradients: bool = False
+    knows_gradients: bool = False
     iterator: Callable[[], Any] | None = None
     made: Made | None = None
     steps_per_call: int | None = None

@@ -7,7 +7,8 @@ import pytest
 
 from pipeline_lab.advice.advising import analyze_path
 from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
-from pipeline_lab.advice.script.script_run import ScriptRun, least_step_ns
+from pipeline_lab.advice.script.script_run import ScriptRun, computed_in_loop_ns, least_step_ns
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
 from pipeline_lab.runs.store import RunStore
@@ -25,6 +26,17 @@ def test_stages_steps_and_processor_of_a_watched_run(tmp_path: Path):
     mapped = next(stage for stage in run.stages if stage.name == "Map")
     assert (mapped.calls, mapped.visits, mapped.work_ns) == ((2,), 10.0, pytest.approx(20e6))
     assert run.cpu_share == pytest.approx(4.0 / 25.0)  # 4 ms of processor for 20 ms of map and 5 ms of step
+
+
+def test_a_step_of_a_loop_inside_of_a_function_takes_at_least_what_it_computes():
+    found = diagnosis()
+    assert not isinstance(found.steps, Unavailable)
+    assert not isinstance(found.step_breakdown, Unavailable)
+    computes = replace(found.step_breakdown, device_compute_ns=0, host_compute_ns=found.step_breakdown.total_ns // 4)
+    in_loop = replace(found, steps=replace(found.steps, marker=LOOP_LABEL), step_breakdown=computes)
+    least = (computes.device_copy_ns + computes.host_compute_ns) / computes.total_ns
+    assert computed_in_loop_ns(in_loop, 20.0 * MS) == pytest.approx(20.0 * MS * least)
+    assert computed_in_loop_ns(replace(in_loop, steps=found.steps), 20.0 * MS) == 0.0
 
 
 def test_a_watched_run_is_advised_by_its_lines(tmp_path: Path):

@@ -16,6 +16,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.checkpoints import Checkpoints
 from pipeline_lab.analysis.steps.iterator_ends import IteratorEnds
 from pipeline_lab.analysis.steps.job_steps import JobSteps, Predicts
+from pipeline_lab.analysis.steps.retracing import RETRACE_TABLE, Retraces
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown, count_training_steps
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import evaluation_percent, find_all_findings
@@ -162,6 +163,10 @@ def test_compiling_after_the_first_step():
     breakdown = results.diagnosis().step_breakdown
     compiling = replace(breakdown, compile_ns=10**9)
     assert kinds(step_breakdown=compiling) == ["retracing"]
+    traced = tables.build(
+        RETRACE_TABLE, 1, host="h", window=0, step=[0], start_ns=[0], duration_ns=9, function=["f"], dataset=None
+    )
+    assert kinds(step_breakdown=compiling, retraces=Retraces(traced)) == [], "in one step, as the first one"
 
 
 def test_checkpoints_that_hold_the_steps_up():
@@ -176,6 +181,20 @@ def test_checkpoints_are_judged_over_the_whole_job_where_they_were_noted():
     rare, often = (Checkpoints(4, total, total // 2, 100 * total_ns) for total, total_ns in ((40, 40), (60, 6)))
     assert kinds(step_breakdown=in_windows, checkpoints=rare) == []
     assert kinds(checkpoints=often) == ["checkpoint-stall"]
+
+
+def test_checkpoints_that_take_much_of_the_training_are_named_and_advised_against_whatever_else_holds_it_back():
+    little, much = (Checkpoints(4, total, total // 2, 100) for total in (15, 40))
+    found = results.diagnosis(
+        step_breakdown=divided(python=60, host_compute=40),
+        job_steps=Unavailable("A log."),
+        calibration=Unavailable("A log."),
+    )
+    for noted, is_told in ((little, False), (much, True)):
+        whole = replace(found, checkpoints=noted)
+        whole = replace(whole, verdict=reach_verdict(whole))
+        assert whole.verdict.sentence.endswith("Writing checkpoints takes 40 % of the training.") == is_told
+        assert advise(whole).verdict.suggestions[0].change.startswith("Write checkpoints less often") == is_told
 
 
 def test_ends_of_iterators_are_told_where_they_take_a_part_of_the_training():

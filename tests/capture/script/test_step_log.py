@@ -178,6 +178,17 @@ def test_a_later_phase_that_traces_nothing_anew_is_training_too(script: Script) 
     assert len(script.rows()) == 100
 
 
+def test_a_loop_that_is_known_to_take_no_gradients_is_validation_however_long(script: Script) -> None:
+    for _ in range(2):
+        for stream, has_gradients, steps in (("first", True, 20), ("second", False, 200)):
+            of = Pass(stream, has_gradients=has_gradients, knows_gradients=True)
+            for _ in range(steps):
+                script.take(of, 1, 9)
+            script.end(of)
+    assert len(script.rows()) == 40
+    assert [found.batches for found in script.evaluations()] == [200, 200]
+
+
 def test_two_datasets_read_in_turn_make_one_step(script: Script) -> None:
     first, second = Pass("images"), _training("labels")
     for _ in range(3):
