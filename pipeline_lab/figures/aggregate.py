@@ -60,5 +60,17 @@ def break_between(x: FloatArray, y: FloatArray, parts: FloatArray) -> tuple[Floa
     return np.insert(x, places, np.nan), np.insert(y, places, np.nan)
 
 
+def outline(
+    x: FloatArray, low: FloatArray, high: FloatArray, parts: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return a line around a band, a closed one for each part, with gaps between them: a fill between two lines runs across gaps."""
+    around_x, around_y = [np.empty(0)], [np.empty(0)]
+    places = () if parts is None else np.flatnonzero(np.diff(parts)) + 1
+    for at in np.split(np.arange(len(x)), places):
+        around_x += [x[at], x[at][::-1], np.array([np.nan])]
+        around_y += [high[at], low[at][::-1], np.array([np.nan])]
+    return np.concatenate(around_x)[:-1], np.concatenate(around_y)[:-1]
+
+
 def _groups(values: FloatArray, starts: IntArray) -> list[FloatArray]:
     return np.split(values, starts[1:]) if len(starts) else []

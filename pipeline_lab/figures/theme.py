@@ -16,7 +16,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.causes import GapCause, Work
-from pipeline_lab.figures.aggregate import FloatArray, IntArray, break_between, group_percentile, group_size
+from pipeline_lab.figures.aggregate import FloatArray, IntArray, break_between, group_percentile, group_size, outline
 from pipeline_lab.units import keep_together
 
 Mode = Literal["light", "dark"]
@@ -256,18 +256,17 @@ def add_medians(
         parts: Number of the part that each group belongs to, shape (groups,); the line stops between parts.
         **shown: Name, text on pointing at it, and the like.
     """
-
-    def stopped(y: FloatArray) -> dict[str, FloatArray]:
-        return dict(zip("xy", (x, y) if parts is None else break_between(x, y, parts), strict=True))
-
     if group_size(starts) > 1:
         add_note(figure, f"Line: median of {group_size(starts)} neighboring {members}; band: 5th to 95th percentile.")
         low, high = (group_percentile(values, starts, percent) for percent in (5, 95))
+        around_x, around_y = outline(x, low, high, parts)
         hidden = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        figure.add_scatter(**stopped(high), **hidden)
-        figure.add_scatter(**stopped(low), fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
+        figure.add_scatter(x=around_x, y=around_y, fill="toself", fillcolor=THEMES[mode].shade, **hidden)
+    medians = group_percentile(values, starts, 50)
+    line_x, line_y = (x, medians) if parts is None else break_between(x, medians, parts)
     figure.add_scatter(
-        **stopped(group_percentile(values, starts, 50)),
+        x=line_x,
+        y=line_y,
         mode=dots_or_line(len(values)),
         line={"color": shade, "width": 1.6},
         marker={"color": shade, "size": 8},

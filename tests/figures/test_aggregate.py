@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.figures.aggregate import group_mean, group_percentile, group_size, group_starts
+from pipeline_lab.figures.aggregate import group_mean, group_percentile, group_size, group_starts, outline
 
 
 @given(st.integers(0, 5000), st.integers(1, 500))
@@ -39,3 +39,11 @@ def test_a_percentile_is_that_of_each_group_by_itself(values, cap, percent):
     groups = [part[~np.isnan(part)] for part in np.split(values, starts[1:])] if len(values) else []
     alone = [np.percentile(part, percent) if len(part) else np.nan for part in groups]
     assert group_percentile(values, starts, percent).tobytes() == np.array(alone, np.float64).tobytes()
+
+
+def test_a_band_is_a_closed_line_around_each_of_its_parts():
+    x, low, high = np.array([1.0, 2, 5, 6]), np.array([10.0, 11, 12, 13]), np.array([20.0, 21, 22, 23])
+    around_x, around_y = outline(x, low, high, np.array([0.0, 0, 1, 1]))
+    np.testing.assert_array_equal(around_x, [1, 2, 2, 1, np.nan, 5, 6, 6, 5])
+    np.testing.assert_array_equal(around_y, [20, 21, 11, 10, np.nan, 22, 23, 13, 12])
+    assert outline(x, low, high, None)[1].tolist() == [20, 21, 22, 23, 13, 12, 11, 10]
