@@ -46,8 +46,9 @@ def share_cores(run: ScriptRun) -> ScriptRun:
 
     Where the step needs the core that the pipeline is on, it waits for as long as the pipeline computes: the more often, the
     more cores are at work on average, of which the step keeps one at work at least. What the pipeline did while the step waited
-    for it, on as many cores as its threads can use, slowed nothing down. Published scripts that were timed with a held batch (``benchmarks.scripts``) lost half to twice
-    as much. Where the step was timed alone, what it takes longer beside the pipeline is known.
+    for it, on as many cores as its threads can use, slowed nothing down. Published scripts that were timed with a held batch
+    (``benchmarks.scripts``) lost half to twice as much. Where the step was timed alone, what it takes longer beside the pipeline
+    is known.
     """
     made_ns = _processor_ns(run, _within_epochs(run, run.stages))
     if run.beside_ns and made_ns:

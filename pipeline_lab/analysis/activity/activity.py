@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
+from pipeline_lab.analysis.activity.dataset_loops import DatasetLoops
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
 from pipeline_lab.analysis.activity.evaluations import find_evaluations
 from pipeline_lab.analysis.activity.event_names import Kind
@@ -21,7 +22,6 @@ from pipeline_lab.analysis.activity.intervals import (
     EMPTY,
     IntArray,
     as_intervals,
-    contains,
     intersect,
     length_within,
     subtract,
@@ -135,7 +135,9 @@ class Activity:
         start = start[leading(iterator, start)]
         spans = as_intervals(start[:-1], start[1:])
         evaluations = EMPTY if self.host is None else find_evaluations(self.host, *self.host.lines)
-        return _apart_from(spans, union_of(evaluations, self._asked_outside if self.waits_in_loops else self._loops))
+        return _apart_from(
+            spans, union_of(evaluations, self._asked_outside if self.waits_in_loops else self.loops.steps)
+        )
 
     @cached_property
     def _rhythm(self) -> tuple[str, IntArray]:
@@ -200,7 +202,31 @@ class Activity:
         """Input waits of all threads."""
         found = self._waits(Kind.WAIT)
         found = found if len(found.start_ns) else self._waits(Kind.OUTER_WAIT)
-        return self._loop_waits if self.waits_in_loops else found
+        if not self.waits_in_loops:
+            return found
+        start, end, iterator = self.loops.waits
+        return Waits(start, end, iterator, (LOOP,), union(start, end))
+
+    @cached_property
+    def loops(self) -> DatasetLoops:
+        """Loops over a dataset inside of ``tf.function``."""
+        return DatasetLoops(self.host)
+
+    @cached_property
+    def waits_in_loops(self) -> bool:
+        """Whether such loops went on for longer than what asks for its batches from outside."""
+        if self.host is None or not len(self.loops.steps):
+            return False
+        others = [line.start_ns[self.rows(line, Kind.WAIT | Kind.OUTER_WAIT)] for line in self.host.lines]
+        asked = np.sort(np.concatenate([_NONE, *others]))
+        outside = _apart_from(as_intervals(asked[:-1], asked[1:]), self.loops.steps)
+        return total(self.loops.steps) > total(outside)
+
+    @property
+    def _asked_outside(self) -> IntArray:
+        """Moments at which batches were asked for from outside of such loops."""
+        lines = self.host.lines if self.host else ()
+        return union_of(*(self._line_set(line, Kind.WAIT | Kind.OUTER_WAIT) for line in lines))
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -297,7 +323,7 @@ class Activity:
         sets = [self._line_set(line, Kind.EXECUTOR | Kind.OP) for line in self._step_lines()]
         if self.training_line is not None:
             sets.append(self._inside_runtime(self.training_line))
-        return union_of(*sets, self._inside_loops)
+        return union_of(*sets, self.loops.running)
 
     def events_of(self, kind: Kind) -> Iterator[tuple[Line, IntArray]]:
         """Yield, thread by thread, the numbers of the events of any of these kinds, tf.data's own threads left out."""
@@ -419,76 +445,8 @@ class Activity:
         An op called from Python counts only inside a marked step: between the steps it is a host operation that holds
         the device up (a checkpoint, a deserialization). The steps of a loop inside of a function run on threads of tf.data.
         """
-        in_loops = self._compute_in_loops() if self.waits_in_loops else ()
-        return union_of(*(self._line_compute(line) for line in self._step_lines()), *in_loops)
-
-    def _compute_in_loops(self) -> Iterator[IntArray]:
-        """Yield, thread by thread, when the function of a loop's steps ran: what lies in a step, and not in a request for a batch."""
-        assert self.host is not None
-        is_step = self.host.name_mask(event_names.is_step_in_loop)
-        waiting = union_of(*(self._line_set(line, Kind.LOOP_WAIT) for line in self.host.lines))
-        for line in self.host.lines:
-            if line.count_named(is_step):
-                functions = intersect(self._line_set(line, Kind.INPUT_FUNCTION), union_of_named(line, is_step))
-                yield subtract(functions, waiting)
-
-    @cached_property
-    def waits_in_loops(self) -> bool:
-        """Whether loops inside of functions went on for longer than what asks for its batches from outside."""
-        if self.host is None or not len(self._loops):
-            return False
-        others = [line.start_ns[self.rows(line, Kind.WAIT | Kind.OUTER_WAIT)] for line in self.host.lines]
-        asked = np.sort(np.concatenate([_NONE, *others]))
-        return total(self._loops) > total(_apart_from(as_intervals(asked[:-1], asked[1:]), self._loops))
-
-    @property
-    def _inside_loops(self) -> IntArray:
-        """Moments from the first request to the last one of each loop inside of a function: Python has called it, and waits for it."""
-        if not len(self._loops):
-            return EMPTY
-        asked = self._loop_waits
-        loop, number = np.unique(asked.iterator, return_inverse=True)
-        start, end = np.full(len(loop), np.iinfo(np.int64).max), np.full(len(loop), np.iinfo(np.int64).min)
-        np.minimum.at(start, number, asked.start_ns)
-        np.maximum.at(end, number, asked.end_ns)
-        return union(start, end)
-
-    @property
-    def _asked_outside(self) -> IntArray:
-        """Moments at which batches were asked for from outside of such loops."""
-        lines = self.host.lines if self.host else ()
-        return union_of(*(self._line_set(line, Kind.WAIT | Kind.OUTER_WAIT) for line in lines))
-
-    @cached_property
-    def _loops(self) -> IntArray:
-        """Moments at which loops inside of functions took a step."""
-        if self.host is None or not self._names_of(Kind.LOOP_WAIT).any():
-            return EMPTY
-        is_step = self.host.name_mask(event_names.is_step_in_loop)
-        return union_of(*(union_of_named(line, is_step) for line in self.host.lines))
-
-    @cached_property
-    def _loop_waits(self) -> Waits:
-        """The requests of loops inside of functions; of a loop in another one's step the inner one's alone."""
-        assert self.host is not None
-        is_step = self.host.name_mask(event_names.is_step_in_loop)
-        steps = {
-            line: _in_order(line, line.rows_named(is_step)) for line in self.host.lines if line.count_named(is_step)
-        }
-        waits = {line: self.rows(line, Kind.LOOP_WAIT) for line in steps}
-        starts, ends, ids = [_NONE], [_NONE], [_NONE]
-        for line, rows in waits.items():
-            inside = np.sort(
-                np.concatenate([_NONE, *(other.start_ns[waits[other]] for other in steps if other is not line)])
-            )
-            first, after = (np.searchsorted(inside, edge) for edge in steps[line].T)
-            around = steps[line][after > first]
-            kept = rows[~contains(around, line.start_ns[rows])]
-            starts.append(line.start_ns[kept])
-            ends.append(starts[-1] + line.duration_ns[kept])
-            ids.append(line.stats.ints(kept, "id")[0])
-        start, end, iterator = (np.concatenate(parts) for parts in (starts, ends, ids))
-        return Waits(start, end, iterator, (LOOP,), union(start, end))
+        in_loops = self.loops.computing(self._names_of(Kind.INPUT_FUNCTION)) if self.waits_in_loops else EMPTY
+        return union_of(*(self._line_compute(line) for line in self._step_lines()), in_loops)
 
     def _line_compute(self, line: Line) -> IntArray:
         from_graph = self._line_set(line, Kind.EXECUTOR | Kind.OP)

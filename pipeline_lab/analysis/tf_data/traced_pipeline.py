@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.activity.event_names import is_tf_data_pool, is_wait_in_loop
+from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
 from pipeline_lab.analysis.activity.intervals import IntArray, intersect, length_within, subtract, union
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -266,7 +266,7 @@ def analyze_pipeline(activity: Activity, find_steps: Callable[[], Steps | None])
     assert host is not None
     functions = find_functions(threads)
     start, end = activity.extent
-    in_loops = (host.name_mask(is_wait_in_loop), activity.waits.start_ns) if activity.waits_in_loops else None
+    in_loops = (activity.loops.is_wait, activity.waits.start_ns) if activity.waits_in_loops else None
 
     def follow() -> tuple[CriticalPath, WorkByStage]:
         links = find_links(threads, functions, activity.waits.moments)
