@@ -174,6 +174,17 @@ def length_within(intervals: IntArray, bins: IntArray) -> IntArray:
     return covered[1::2] - covered[::2]
 
 
+def find_touching(intervals: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """Return the numbers of the stretches that have a moment in common with a set; best in order.
+
+    Args:
+        intervals: A set.
+        start, end: Of each stretch, which lasts, shape (k,).
+    """
+    found = np.empty(len(start), np.int64)
+    return found[: touch(intervals, start, end, found)]
+
+
 def contains(intervals: IntArray, times: IntArray) -> NDArray[np.bool_]:
     """Say for each time whether a set covers it."""
     if not len(intervals):
@@ -259,25 +270,43 @@ def cover(intervals: IntArray, before: IntArray, times: IntArray, out: IntArray)
         times: Found by going on from the one before, so best in order.
         out: The result, shape of ``times``.
     """
-    after = 0  # the first row that begins later than the time
+    after = 0
     for k in range(len(times)):
-        time = times[k]
-        low, high = 0, len(intervals)
-        if after < high and intervals[after, 0] <= time:
-            low = after + 1
-            while low < high and low <= after + AHEAD and intervals[low, 0] <= time:
-                low += 1
-            if low <= after + AHEAD:
-                high = low
-        elif after > 0 and intervals[after - 1, 0] <= time:
-            low = high = after
+        after = go_on(intervals, after, times[k])
+        out[k] = before[after] - max(0, intervals[after - 1, 1] - times[k]) if after > 0 else 0
+
+
+@compiled
+def touch(intervals: IntArray, start: IntArray, end: IntArray, out: IntArray) -> int:
+    """Write the numbers of the stretches that have a moment in common with a set into ``out``, shape (k,); return how many."""
+    after, found = 0, 0
+    for k in range(len(start)):
+        after = go_on(intervals, after, start[k])
+        begins_in = after > 0 and intervals[after - 1, 1] > start[k]
+        if begins_in or (after < len(intervals) and intervals[after, 0] < end[k]):
+            out[found] = k
+            found += 1
+    return found
+
+
+@compiled
+def go_on(intervals: IntArray, after: int, time: int) -> int:
+    """Return the first row that begins later than a time, starting from the one that was found for the time before."""
+    low, high = 0, len(intervals)
+    if after < high and intervals[after, 0] <= time:
+        low = after + 1
+        while low < high and low <= after + AHEAD and intervals[low, 0] <= time:
+            low += 1
+        if low <= after + AHEAD:
+            high = low
+    elif after > 0 and intervals[after - 1, 0] <= time:
+        low = high = after
+    else:
+        high = after
+    while low < high:
+        middle = (low + high) // 2
+        if intervals[middle, 0] <= time:
+            low = middle + 1
         else:
-            high = after
-        while low < high:
-            middle = (low + high) // 2
-            if intervals[middle, 0] <= time:
-                low = middle + 1
-            else:
-                high = middle
-        after = low
-        out[k] = before[after] - max(0, intervals[after - 1, 1] - time) if after > 0 else 0
+            high = middle
+    return low

@@ -4,14 +4,16 @@ import secrets
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.activity.intervals import IntArray, find_touching
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, is_asynchronous
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
 UNFINISHED = -1
+NONE = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,11 @@ def find_functions(threads: Threads) -> Functions:
     rows = threads.rows(EventRole.FUNCTION, EventRole.BACKGROUND_FUNCTION, EventRole.PROCESS, EventRole.DONE)
     row, runs, call = _match(threads, rows, stage)
     in_background = threads.role[row] == EventRole.BACKGROUND_FUNCTION
-    maker = np.where(in_background, _elements_of(threads, row), -1)
+    maker = np.full(len(row), NONE, np.int64)
+    maker[in_background] = _elements_of(threads, row[in_background])
     # A call in the background ends with the event that hands over its result, another one when it returns.
-    end = np.where(in_background, UNFINISHED, threads.end_ns[row])
+    end = threads.end_ns[row]
+    end[in_background] = UNFINISHED
     kernels.end_calls((runs, call), row, (threads.end_ns, threads.role, stage), end)
     kernels.inherit(threads.parent, stage)
     first_run, runs = _by_call(threads, runs, call, len(row))
@@ -104,12 +108,11 @@ def _elements_of(threads: Threads, calls: IntArray) -> IntArray:
         return around
     before = outer[np.maximum(np.searchsorted(outer, calls) - 1, 0)]
     is_there = (before < calls) & (threads.thread_of(before) == threads.thread_of(calls))
-    return np.where(around >= 0, around, np.where(is_there, before, -1))
+    return np.where(around >= 0, around, np.where(is_there, before, NONE))
 
 
 SHORT_NS = 2_000
 """A stage that gets its element sooner has not waited for it."""
-NONE = -1
 _ANY = -1  # the id of an element that TensorFlow did not number
 _STAGES = np.uint64(1_000_003)
 
@@ -144,15 +147,9 @@ def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Lin
         moments: When the job waited: only for calls at these moments is the maker of their element looked up.
     """
     call = _link_calls(threads, functions)
-    taken = _find_waiting(threads)
-    row = np.flatnonzero(taken != NONE)
-    taken_by = np.where(taken[row] == row, NONE, taken[row])
-    ready_ns = np.where(taken_by == NONE, threads.end_ns[row], threads.start_ns[taken_by])
-    wait = taken
-    wait[row] = np.arange(len(row))
+    wait, row, taken_by, ready_ns = _find_waiting(threads)
     source, source_thread = (np.full(len(row), NONE, np.int32) for _ in range(2))
-    stays = np.stack((threads.start_ns[row], ready_ns), axis=1)
-    followed = np.flatnonzero(length_within(moments, stays) > 0)
+    followed = find_touching(moments, threads.start_ns[row], ready_ns)
     if len(followed):
         source[followed], source_thread[followed] = _find_sources(
             threads, functions, call, row[followed], ready_ns[followed], taken_by[followed]
@@ -164,23 +161,25 @@ def _find_sources(
     threads: Threads, functions: Functions, calls: IndexArray, waiting: IntArray, ready_ns: IntArray, taken: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the row that made each waiting row's element, or else a thread that makes such elements."""
-    makers, maker_stage = _find_makers(threads, functions)
+    stage = functions.stage[waiting].astype(np.int64)
+    is_read = np.zeros(len(threads.places.places), np.bool_)
+    is_read[stage] = True
+    makers, maker_stage = _find_makers(threads, functions, is_read)
     done = threads.end_ns[makers]
     call = calls[makers]
     in_call = call >= 0
     done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
-    stage = functions.stage[waiting].astype(np.int64)
     element = _elements(threads, taken)
     made = np.where(threads.role[makers] == EventRole.PRODUCE, makers, NONE)
-    made = np.where(np.isin(maker_stage, stage), made, NONE)
     numbered = element != _ANY
     found = np.full(len(waiting), NONE, np.int64)
     until = ready_ns + SHORT_NS
-    found[numbered] = _last_done(
-        _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, _elements(threads, made)), done
-    )
-    # Not numbered (an interleave, TensorFlow before 2.4): the last one that was done when the wait was over.
-    found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
+    if numbered.any():
+        found[numbered] = _last_done(
+            _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, _elements(threads, made)), done
+        )
+    if not numbered.all():  # an interleave, TensorFlow before 2.4: the last one that was done when the wait was over
+        found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
     is_found = found != NONE
     source, thread = np.full(len(waiting), NONE, np.int64), np.full(len(waiting), NONE, np.int64)
     source[is_found] = makers[found[is_found]]
@@ -191,25 +190,25 @@ def _find_sources(
 def _link_calls(threads: Threads, functions: Functions) -> IndexArray:
     """Return of each row the call of a function that it waits for, or that makes its element."""
     call = np.full(threads.count, NONE, np.int32)
-    numbers = np.arange(len(functions.row), dtype=np.int32)
-    waits = threads.role[functions.row] == EventRole.FUNCTION
-    call[functions.row[waits]] = numbers[waits]
-    makes = functions.maker >= 0
-    call[functions.maker[makes]] = numbers[makes]
+    kernels.link_calls((functions.row, functions.maker), threads.role, call)
     return call
 
 
-def _find_waiting(threads: Threads) -> IndexArray:
-    """Return the row by which each call that waits takes its element, or the call itself; ``NONE`` for other rows."""
-    taken = np.empty(threads.count, np.int32)
-    kernels.find_waiting(
+def _find_waiting(threads: Threads) -> tuple[IndexArray, IntArray, IntArray, IntArray]:
+    """Return of every row the number of its wait, and of each wait its row, the row that takes its element, and until when it lasts.
+
+    ``NONE`` stands for no wait, and for an element that is taken as the call returns.
+    """
+    number = np.empty(threads.count, np.int32)
+    row, taken_by, ready_ns = (np.empty(threads.count_of(EventRole.ITERATOR), np.int64) for _ in range(3))
+    found = kernels.find_waiting(
         (threads.start_ns, threads.end_ns, threads.parent, threads.role, threads.place),
-        (int(EventRole.ITERATOR), int(EventRole.CONSUME)),
         np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_),
         SHORT_NS,
-        taken,
+        number,
+        (row, taken_by, ready_ns),
     )
-    return taken
+    return number, row[:found], taken_by[:found], ready_ns[:found]
 
 
 def _elements(threads: Threads, rows: IntArray) -> IntArray:
@@ -221,18 +220,20 @@ def _elements(threads: Threads, rows: IntArray) -> IntArray:
     return element
 
 
-def _find_makers(threads: Threads, functions: Functions) -> tuple[IntArray, IntArray]:
-    """Return the rows that make elements, and the stage that each makes one for.
+def _find_makers(threads: Threads, functions: Functions, is_read: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return the rows that make elements for these stages, and the stage that each makes one for.
 
     Where a stage's own are not recorded these are the outermost calls of the stage below it.
     """
     makers = threads.rows(EventRole.PRODUCE)
-    makers = makers[functions.stage[makers] != NO_STAGE]
-    stage = functions.stage[makers].astype(np.int64)
+    stage = functions.stage[makers]
+    is_maker = is_read[stage] & (stage != NO_STAGE)
+    makers, stage = makers[is_maker], stage[is_maker]
     outer = threads.outermost
-    above = threads.places.above[threads.place[outer]].astype(np.int64)
-    silent = (above != NO_STAGE) & ~np.isin(above, stage)
-    return np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))
+    above = threads.places.above[threads.place[outer]]
+    silent = is_read[above] & (above != NO_STAGE) & ~np.isin(above, stage)
+    both = np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))
+    return both[0], both[1].astype(np.int64)
 
 
 def _last_done(wanted: IntArray, until: IntArray, keys: IntArray, done: IntArray) -> IntArray:
@@ -240,7 +241,7 @@ def _last_done(wanted: IntArray, until: IntArray, keys: IntArray, done: IntArray
     order = np.lexsort((done, keys))
     found = np.empty(len(wanted), np.int64)
     kernels.find_makers(wanted, until, keys[order], done[order], found)
-    return np.where(found == NONE, NONE, order[found]) if len(order) else np.full(len(wanted), NONE, np.int64)
+    return np.where(found == NONE, NONE, order[found]) if len(order) else found
 
 
 def _threads_of(threads: Threads, makers: IntArray, maker_stage: IntArray, stage: IntArray) -> IntArray:

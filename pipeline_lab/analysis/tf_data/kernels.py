@@ -118,39 +118,64 @@ NOBODY = -1
 @compiled
 def find_waiting(
     rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array],
-    roles: tuple[int, int],
     has_threads: BoolArray,
     shortest_ns: int,
-    taken: Int32Array,
-) -> None:
-    """Write for each call that waits for its stage's own threads the row that takes its element, or the call itself.
+    number: Int32Array,
+    waits: tuple[Int64Array, Int64Array, Int64Array],
+) -> int:
+    """Find the calls that wait for their stage's own threads; return how many there are.
 
     A call that goes on to the stage below makes the element itself.
 
     Args:
         rows: Start and end of each row, the row around it, its role, the stage of an iterator's event.
-        roles: Those of an iterator's event, of taking an element out of a buffer.
         has_threads: Of every stage.
         shortest_ns: Waits shorter than this are none.
-        taken: The result; -1 for rows that do not wait.
+        number: Of every row the number of its wait, -1 for none; the result.
+        waits: Of each wait its row, the row that takes its element (-1: it ends with the call), and until when it lasts; the result.
     """
     start, end, parent, role, place = rows
-    iterator, consume = roles
+    own_row, taken_by, ready_ns = waits
     for row in range(len(start)):
         around = parent[row]
-        taken[row] = NOBODY
-        if role[row] == iterator:
+        number[row] = NOBODY
+        if role[row] == ITERATOR:
             if has_threads[place[row]]:
-                taken[row] = row
+                number[row] = row
             if around >= 0:
-                taken[around] = NOBODY
-        elif role[row] == consume and around >= 0 and taken[around] != NOBODY:
-            taken[around] = row
+                number[around] = NOBODY
+        elif role[row] == CONSUME and around >= 0 and number[around] != NOBODY:
+            number[around] = row
+    found = 0
     for row in range(len(start)):
-        if taken[row] != NOBODY:
-            ready_ns = end[row] if taken[row] == row else start[taken[row]]
-            if ready_ns - start[row] < shortest_ns:
-                taken[row] = NOBODY
+        taken = number[row]
+        if taken != NOBODY:
+            ready = end[row] if taken == row else start[taken]
+            number[row] = NOBODY
+            if ready - start[row] >= shortest_ns:
+                own_row[found], ready_ns[found] = row, ready
+                taken_by[found] = NOBODY if taken == row else taken
+                number[row] = found
+                found += 1
+    return found
+
+
+@compiled
+def link_calls(calls: tuple[Int64Array, Int64Array], role: Int8Array, call: Int32Array) -> None:
+    """Write of each row the number of the call of a function that it waits for, or that makes its element.
+
+    Args:
+        calls: The row of each call, and the row of the element that a call in the background makes, -1 for others.
+        role: Of every row.
+        call: Of every row, -1 before; the result.
+    """
+    own_row, maker = calls
+    for number in range(len(own_row)):
+        if role[own_row[number]] == FUNCTION:
+            call[own_row[number]] = number
+    for number in range(len(maker)):
+        if maker[number] >= 0:
+            call[maker[number]] = number
 
 
 @compiled
@@ -214,6 +239,17 @@ def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int
         parent[row] = around
         if around >= 0:
             end[row] = min(end[row], end[around])
+
+
+@compiled
+def find_outermost(role: Int8Array, parent: Int32Array, out: Int64Array) -> int:
+    """Write the rows of iterators' events that lie in no other event; return how many there are."""
+    found = 0
+    for row in range(len(role)):
+        if role[row] == ITERATOR and parent[row] < 0:
+            out[found] = row
+            found += 1
+    return found
 
 
 @compiled

@@ -64,7 +64,10 @@ class Threads:
 
     def rows(self, *roles: EventRole) -> IntArray:
         wanted = is_any(np.arange(len(EventRole), dtype=np.int8), *roles)
-        return find_named(self.role, wanted, int(self._counts[wanted].sum()))
+        return find_named(self.role, wanted, self.count_of(*roles))
+
+    def count_of(self, *roles: EventRole) -> int:
+        return int(self._counts[list(roles)].sum())
 
     @MadeOnce
     def _counts(self) -> IntArray:
@@ -76,8 +79,8 @@ class Threads:
     @MadeOnce
     def outermost(self) -> IntArray:
         """The rows of iterators' events that lie in no other event."""
-        rows = self.rows(EventRole.ITERATOR)
-        return rows[self.parent[rows] < 0]
+        rows = np.empty(self.count_of(EventRole.ITERATOR), np.int64)
+        return rows[: kernels.find_outermost(self.role, self.parent, rows)]
 
     def thread_of(self, rows: IntArray) -> IntArray:
         """Return the number of the thread on which each row lies."""
