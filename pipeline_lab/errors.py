@@ -5,7 +5,8 @@ wrong, what was expected and what to do. The command line and the app print that
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from pipeline_lab.data_classes import dataclass
 
 
 class PipelineLabError(Exception):

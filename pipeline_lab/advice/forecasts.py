@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.declaring.declaration import to_ms
 from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.racing import choose_race
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.options.run_options import RunOptions

@@ -1,7 +1,7 @@
 """What one run tells about the next: step and pipeline alone, work of each stage, processor time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.results import Diagnosis, Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.registry import STAGE_TYPES

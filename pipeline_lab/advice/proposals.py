@@ -1,7 +1,6 @@
 """What a rule proposes: changed options with the reason, what else changes, and how safe it is."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -10,6 +9,7 @@ from pipeline_lab.advice.stage_costs import RunningStage, pool_threads, running_
 from pipeline_lab.advice.step_terms import StageTime, stage_times
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 

@@ -1,9 +1,9 @@
 """How the stages of a pipeline run and what each of them cost: calls at a time, threads, and the measured work."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pipeline_lab.analysis.input.live_model import StageWork
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.functions import MAPS
 from pipeline_lab.stages.stage import Stage

@@ -6,11 +6,12 @@ longest of its terms.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.advice.measured_run import Measured, idle_ns
 from pipeline_lab.advice.stage_costs import RunningStage, StageCost, is_prefetch_added, running_stages
 from pipeline_lab.advice.workload_changes import changed_ns
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.delivery import TUNED_PREFETCH

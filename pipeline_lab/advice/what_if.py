@@ -7,7 +7,7 @@ explain of the run itself is put on the term that binds there, so that the run's
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.advice.measured_run import Measured, OrderStall, read_measured
 from pipeline_lab.advice.recorded_options import options_of
@@ -30,6 +30,7 @@ from pipeline_lab.advice.workload_changes import (
     find_unknown,
 )
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import EMULATED_NOTE

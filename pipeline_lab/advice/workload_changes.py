@@ -1,8 +1,7 @@
 """What a change of the workload's numbers does to the work of stages and step, and which changes cannot be predicted."""
 
-from dataclasses import dataclass
-
 from pipeline_lab.advice.stage_costs import StageCost
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.functions import HOW_IT_RUNS
 from pipeline_lab.stages.registry import STAGE_TYPES

@@ -4,8 +4,9 @@ Each member says what it is called, what it means, which color it has, the sente
 the verdict, the timeline and the recommendations derive from here; a new cause is a member, and the rule that finds it.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from pipeline_lab.data_classes import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ keeps it and the JSON document holds it without any of them naming it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -39,6 +39,7 @@ from pipeline_lab.analysis.tf_data.pipeline_analysis import TF_DATA
 from pipeline_lab.analysis.tf_data.tf_data import TfData
 from pipeline_lab.analysis.tf_data.written_words import WRITTEN
 from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.runs.run_documents import WrittenPipeline

@@ -4,9 +4,9 @@ import contextlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent

@@ -8,10 +8,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
 

@@ -4,7 +4,6 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from pipeline_lab.cli.output import messages
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import (
     CaptureProgressEvent,

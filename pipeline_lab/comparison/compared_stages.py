@@ -8,13 +8,14 @@ that some run fused are one row in all runs, because their time cannot be divide
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import AUTOTUNE_WORD, ROOTS, kind_of, method_of
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 OTHER_ORDER = "Some stages come in another order than in the baseline; they stand in the baseline's."

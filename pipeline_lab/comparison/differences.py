@@ -8,9 +8,10 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+
+from pipeline_lab.data_classes import dataclass
 
 MAX_VALUE_LENGTH = 200
 CONTEXT_LENGTH = 20

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.statistics.outcome import GateAnswer, answer_gate
 

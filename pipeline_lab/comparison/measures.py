@@ -3,12 +3,11 @@
 A number that a run did not measure is ``Unavailable`` there and stays a number in the others.
 """
 
-from dataclasses import dataclass
-
 from pipeline_lab.analysis.metrics.metric import Metric, Topic, write_difference, write_value
 from pipeline_lab.analysis.metrics.metric_readers import Value
 from pipeline_lab.analysis.metrics.metrics import METRICS
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 

@@ -3,7 +3,6 @@
 Arms of one name are called by the options in which they differ, for a letter alone tells nothing.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS
 from pipeline_lab.comparison.differences import Difference, find_differences, flatten_options
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.race_options import AnyRace, RaceOptions, ScriptRaceOptions, arm_name
 from pipeline_lab.options.run_options import RunOptions

@@ -5,7 +5,7 @@ sizes differ.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, assert_never
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arms, read_arm, read_script_arm
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.race_options import AnyRace, ScriptRaceOptions, read_recorded_race

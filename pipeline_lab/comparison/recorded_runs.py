@@ -7,7 +7,7 @@ without the root, with their places.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import PurePath
 from typing import Any, assert_never
 
@@ -22,6 +22,7 @@ from pipeline_lab.comparison.step_time_ratio import (
     compare_step_times,
     compared_steps,
 )
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options

@@ -6,13 +6,13 @@ the machine did between them is in no interval.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.effective_sample import MIN_EFFECTIVE, difference_interval, estimate_mean
 from pipeline_lab.statistics.outcome import Outcome

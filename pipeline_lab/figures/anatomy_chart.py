@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +15,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.judged_parts import deciding_breakdown, judged_parts_ns, name_parts_basis
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray, group_starts
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say

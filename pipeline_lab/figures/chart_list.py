@@ -1,7 +1,6 @@
 """Every chart of a run, listed once; pages, reports and tests go by this list. ``comparing/chart_lists.py`` has those of several runs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
@@ -14,6 +13,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.recording_effects import why_no_device
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import step_anatomy
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time

@@ -2,11 +2,11 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.figures.aggregate import FloatArray, break_between, group_percentile, group_size, group_starts
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 

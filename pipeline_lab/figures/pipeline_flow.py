@@ -3,7 +3,6 @@ each box the time that its threads take and how full its buffer is.
 """
 
 import html
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,6 +12,7 @@ from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stag
 from pipeline_lab.analysis.tf_data.iterator_places import is_upstream, place_above
 from pipeline_lab.analysis.tf_data.tf_data import StageOrigin, TfData
 from pipeline_lab.analysis.tf_data.written_words import ROOTS, say_calls
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.marks import stage_place
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, end_axis, faint, new_figure, say

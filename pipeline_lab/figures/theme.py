@@ -8,7 +8,6 @@ faint on purpose, because nothing was measured there.
 import math
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.causes import GapCause, Work
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, break_between, group_percentile, group_size, outline
 from pipeline_lab.units import keep_together
 

@@ -4,7 +4,6 @@ Every row starts at its window's start, so that the long stretches between windo
 no room; each row says when its window began.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
 from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place

@@ -2,7 +2,6 @@
 
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import closest
 
 

@@ -2,10 +2,10 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.run_options import RunOptions, read_options
 

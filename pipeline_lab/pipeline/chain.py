@@ -1,11 +1,11 @@
 """The calls behind a dataset that was read: which of them the user can change, and which give the same elements each time."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import takewhile
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.changes import Edit
 from pipeline_lab.pipeline.recipe import LOOP, DatasetCall, DatasetUse, Recipe
 

@@ -7,10 +7,11 @@ numbers in the recipe of the script as it is, also where several changes are mad
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.function_parts import FunctionParts
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
 from pipeline_lab.pipeline.stacked_functions import StackedFunction

@@ -5,10 +5,10 @@ Names are compared, not objects, so a change of something else of the same name 
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeAlias
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.changes import KEEPING, Edit, Insert, MoveBefore, Split
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, UserFunction, is_installed
 from pipeline_lab.pipeline.shared_state import CHANGING, INTO_FIRST, TAKING, Function, own_names

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.samples import Draws, ReadingPlace
 
 STEPS = 3

@@ -8,9 +8,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self, TypeAlias
+
+from pipeline_lab.data_classes import dataclass
 
 KEPT, DRAWN = "{name}_kept", "{name}_drawn"
 """Names of the two parts; nothing has the function's own name any more, so that what else uses it fails at once."""

@@ -8,11 +8,11 @@ refused here.
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import libcst as cst
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.chain import remembers
 from pipeline_lab.pipeline.changes import OneIterator
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, is_in, parameters_of

@@ -1,10 +1,10 @@
 """A call that changes its place in a file: what is written where it comes, and where it was."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
 from pipeline_lab.pipeline.statements import Branch
 

@@ -10,13 +10,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.changes import AUTOTUNE, Value
 from pipeline_lab.pipeline.function_parts import count_bindings
 from pipeline_lab.pipeline.recipe import SourcePlace

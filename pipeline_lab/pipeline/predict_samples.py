@@ -1,9 +1,10 @@
 """Calls of Keras' ``predict`` that are made both ways for a proof: what a script's process is asked for, and what it answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.recipe import SourcePlace
 
 PREDICT, ON_BATCH = "predict", "predict_on_batch"

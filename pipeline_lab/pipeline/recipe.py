@@ -8,11 +8,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 
 SCHEMA_VERSION = 1

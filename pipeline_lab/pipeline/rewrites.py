@@ -6,9 +6,9 @@ such as whether a function also takes whole batches, is left to the proof.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.cache_rewrites import (
     SIZED,
     find_cache,

@@ -4,7 +4,7 @@ A process that has TensorFlow takes the samples (:mod:`pipeline_lab.capture.scri
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import chain
 from pathlib import Path, PurePath
@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.recipe import DatasetUse, Recipe
 
 FAR_ENOUGH = 3

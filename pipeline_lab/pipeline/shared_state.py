@@ -3,7 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pipeline_lab.data_classes import dataclass
 
 TAKING = frozenset({"pop", "popitem", "setdefault", "seek", "append", "extend"})
 """Methods that change what they are called on, whatever is done with their result."""

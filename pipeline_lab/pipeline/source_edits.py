@@ -8,13 +8,14 @@ file that changed since.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import assert_never
 
 import libcst as cst
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.change_words import BY_THE_BATCH, IN_BATCHES
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,

@@ -8,8 +8,8 @@ still treats single examples as before.
 import ast
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.function_parts import count_bindings
 
 

@@ -1,11 +1,11 @@
 """Which statements of a file hand one dataset on to each other, so that calls of it can change places."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
 
 _INNER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp)

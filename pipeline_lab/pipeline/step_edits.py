@@ -10,10 +10,10 @@ TensorFlow's operations, and the model must go nowhere else; everything else is 
 """
 
 import ast
-from dataclasses import dataclass
 
 import libcst as cst
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.change_words import CONVERT
 from pipeline_lab.pipeline.function_parts import find_unsteady
 from pipeline_lab.pipeline.loop_edits import check_names, only_call

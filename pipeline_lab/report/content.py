@@ -1,12 +1,13 @@
 """What a report says, before any format: an answer, sections, blocks. Every format for people renders this."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
+from pipeline_lab.data_classes import dataclass
 
 if TYPE_CHECKING:  # what only lists numbers, such as the terminal, draws nothing
     import pyarrow as pa

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, diagnose_saved, fingerprint_inputs
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.report.content import Answer, Content, Findings, Section, Table

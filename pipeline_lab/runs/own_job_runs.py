@@ -9,10 +9,10 @@ import ipaddress
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import module_command, start_process

@@ -1,12 +1,12 @@
 """Interim results of a race, from its blocks so far; the worker uses them after every round, readers at the end."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.race_options import RaceRules
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge_ratio
 from pipeline_lab.statistics.paired import log_ratios

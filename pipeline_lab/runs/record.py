@@ -7,11 +7,12 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 

@@ -10,11 +10,13 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from pipeline_lab.data_classes import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.record import GONE, RunRecord, RunState, RunStatus, explain_loss

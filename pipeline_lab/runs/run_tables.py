@@ -9,10 +9,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pipeline_lab.data_classes import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

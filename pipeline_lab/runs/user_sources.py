@@ -1,9 +1,9 @@
 """The user's source around a call, from the copies that a run keeps."""
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.run_documents import WrittenCall

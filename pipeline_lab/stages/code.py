@@ -1,8 +1,9 @@
 """Small pieces of Python source: what a workload adds to the module, and calls written the way people write them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from pipeline_lab.data_classes import dataclass
 
 LINE_LENGTH = 100
 INDENT = "    "

@@ -1,9 +1,11 @@
 """What stages are asked with and what they answer: plain values, which :mod:`pipeline_lab.stages.stage` puts together."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from pipeline_lab.data_classes import dataclass
 
 if TYPE_CHECKING:
     from pipeline_lab.stages.stage import Stage

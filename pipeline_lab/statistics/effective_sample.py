@@ -5,10 +5,10 @@ The integrated autocorrelation time (Geyer's initial positive sequence) says how
 means guard against correlation that is longer than the series can show. The larger error of the two is kept.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeline_lab.data_classes import dataclass
 
 FloatArray = NDArray[np.float64]
 

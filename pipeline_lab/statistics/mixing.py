@@ -1,9 +1,8 @@
 """How well the examples of a run are mixed: inside a batch, over the run, and against the order of the data."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.statistics.sampling import FloatArray, IntArray, even_counts, even_total_variations
 
 TENTHS = 10

@@ -4,10 +4,9 @@ For data that were complete before anyone looked. A race that may stop early nee
 :mod:`pipeline_lab.statistics.sequential` instead.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.statistics.signed_ranks import FloatArray
 
 POWER = 0.8

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.statistics.reading_steps import OrderStep, Reader
 from pipeline_lab.statistics.streams import NOTHING, IntArray
 

@@ -6,8 +6,9 @@ is random. The arithmetic lies in :mod:`pipeline_lab.statistics.streams`, which 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pipeline_lab.data_classes import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

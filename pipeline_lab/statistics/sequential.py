@@ -17,12 +17,12 @@ with a probability of at most alpha; stopping when one likes what one sees is al
 a race that runs to its end is almost as sharp as one without looks.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.statistics.signed_ranks import FloatArray, hodges_lehmann, signed_ranks, walsh_averages
 
 SPENDING_POWER = 2

@@ -15,10 +15,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import map_file, scratch_file
 from pipeline_lab.trace.wire import ByteArray

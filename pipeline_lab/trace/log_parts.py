@@ -7,9 +7,9 @@ sent together say nothing, so their hosts and frameworks are looked at. That rea
 import contextlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.archives import expand
 from pipeline_lab.trace.legacy import derived

@@ -5,11 +5,12 @@ overflow. The time of the recording is where most events lie, with a margin that
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
 from pipeline_lab.units import NS_PER_S, format_count

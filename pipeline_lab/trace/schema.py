@@ -5,13 +5,14 @@ holds it and several windows of a run can be put on one axis. Stats stay encoded
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace import line_columns
 
 IntArray = NDArray[np.int64]

@@ -10,10 +10,11 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
 from pipeline_lab.folders import as_text, files_below
 from pipeline_lab.trace.archives import expand, is_archive, unpack

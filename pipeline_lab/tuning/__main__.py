@@ -5,10 +5,11 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.tune_options import TuneOptions, is_script_tune, read_script_tune, read_tune_options
 from pipeline_lab.runs.launch.supervisor import Ending, claim

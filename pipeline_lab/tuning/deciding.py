@@ -6,10 +6,10 @@ Races decide which configuration wins. A separate race measures what the winner 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from pipeline_lab.comparison.race_result import Race, read_race
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.tune_options import SearchRules

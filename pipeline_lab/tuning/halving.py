@@ -9,9 +9,10 @@ whose race was too short for an interval nothing is said but that; what seems be
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from pipeline_lab.data_classes import dataclass
 
 RUNGS = (10, 16, 24)
 """Pairs of the first race, the second one, and so on."""

@@ -7,10 +7,11 @@ answered from the ledger), so it writes the file again.
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.space import START
 

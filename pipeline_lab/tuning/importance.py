@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline_lab.comparison.differences import Difference, find_differences
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.tuning.history import Proposed, rank_configurations
 from pipeline_lab.tuning.search_result import RecordedSearch, Tuning

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, measure_run, predict
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.predicted_order import order_steps, predict_order

@@ -5,12 +5,13 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.advice.option_changes import find_settings, write_command
 from pipeline_lab.comparison.race_result import LEAST_CHANGE
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import RunOptions, read_options

@@ -9,10 +9,10 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.stages.delivery import PrefetchStage

@@ -12,9 +12,10 @@ import os
 import platform
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions

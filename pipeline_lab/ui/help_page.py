@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.serving import access, uploads

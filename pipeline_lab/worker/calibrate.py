@@ -5,10 +5,10 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes

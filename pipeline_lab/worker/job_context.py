@@ -3,10 +3,11 @@
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.run_folder import RunFolder, update_record

@@ -7,11 +7,11 @@ has; one where nothing is said, ``[*]`` where their number differs from record t
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.stages.code import INDENT, Code, quote, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, read_code, read_lines

@@ -6,9 +6,10 @@ which makes its data and its training step with TensorFlow. :mod:`pipeline_lab.w
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions

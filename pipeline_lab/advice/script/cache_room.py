@@ -1,8 +1,8 @@
 """Whether a cache that a change puts into memory fits there: one rule for suggestions, predictions and ``fix``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import Edit, Insert, MoveBefore
 from pipeline_lab.pipeline.recipe import Recipe

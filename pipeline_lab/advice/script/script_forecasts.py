@@ -1,13 +1,14 @@
 """Predictions for a watched script as documents: what was measured, and what each change would bring."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from pipeline_lab.advice.script.script_model import ScriptPrediction, explain_script, predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun, take_script
 from pipeline_lab.analysis.declaring.declaration import to_ms
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError, Unavailable
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import Change

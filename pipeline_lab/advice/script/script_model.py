@@ -8,7 +8,7 @@ prediction its range.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.advice.script.script_edits import (
     NOT_MEASURED,
@@ -24,6 +24,7 @@ from pipeline_lab.advice.script.script_run import ITS_BREAKS, ScriptRun
 from pipeline_lab.advice.script.script_stages import ScriptStage
 from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term
 from pipeline_lab.advice.what_if import LEAST_NS, MOST_UNEXPLAINED, NOT_UNDERSTOOD, WAITED_SHARE
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,

@@ -1,7 +1,5 @@
 """What one watched run tells of its script: the step, what it would take with free input, and the processor."""
 
-from dataclasses import dataclass
-
 from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, unprofiled_steps
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
 from pipeline_lab.analysis.activity.activity import LOOP_LABEL
@@ -11,6 +9,7 @@ from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.interruptions import sum_percent
 from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import Recipe
 

@@ -1,6 +1,6 @@
 """The pipeline of a watched script as it ran: a tree of stages, what each takes for a batch, and the calls that made it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.analysis.input.model_nodes import REFILLED
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
@@ -11,6 +11,7 @@ from pipeline_lab.analysis.tf_data.tf_data import TracedStage
 from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.input_facts import PYTHON_OPS
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.runs.run_documents import WrittenCall

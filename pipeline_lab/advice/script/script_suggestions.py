@@ -6,7 +6,7 @@ to be rewritten, or the step itself is the limit, that comes first.
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pipeline_lab.advice.script.cache_room import NoRoom
@@ -17,6 +17,7 @@ from pipeline_lab.analysis.causes import BREAKS_WHY, ENDS_WHY, InputCause, Verdi
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.input_causes import MANY_CALLS, TINY_CALL_NS
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import AUTOTUNE, THREADS, Change, Edit, Effect, Insert, Risk, SetArgument

@@ -5,7 +5,6 @@ masks over the plane's names; no loop runs over events.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -35,6 +34,7 @@ from pipeline_lab.analysis.activity.jitted_calls import find_step_calls
 from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace import line_columns
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import BoolArray, Line, Plane, Trace

@@ -1,6 +1,6 @@
 """What a device does, as interval sets, from its plane alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.event_names import DeviceKind
 from pipeline_lab.analysis.activity.event_sets import union_of_named
 from pipeline_lab.analysis.activity.intervals import IntArray, subtract, union, union_of
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_PLANE
 from pipeline_lab.trace.schema import Plane
 

@@ -7,7 +7,6 @@ event on the device. Stats are decoded of these events alone.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Trace
 

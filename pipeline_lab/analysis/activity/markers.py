@@ -5,7 +5,7 @@ an event that carries a step number; what runs inside it does not matter.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.evaluations import find_evaluations
 from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, length_within, union, union_by
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _NO_MARKER = re.compile(

@@ -9,7 +9,6 @@ The ``Steps`` line that TensorFlow writes for a device goes by group id instead,
 launched after the span; it is used only where nothing marks the steps on the host.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals
 from pipeline_lab.analysis.activity.launches import Launches
+from pipeline_lab.data_classes import dataclass
 
 
 class StepRule(StrEnum):

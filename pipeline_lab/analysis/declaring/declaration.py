@@ -8,13 +8,13 @@ analysis cannot say it raises as a ``TraceIncompleteError``, whose text stands i
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.units import NS_PER_MS
 

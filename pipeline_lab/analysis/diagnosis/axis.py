@@ -1,9 +1,10 @@
 """How captures go onto one time axis: in the order of time where all say when they were made, else one after another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
+
+from pipeline_lab.data_classes import dataclass
 
 
 class Capture(Protocol):

@@ -1,7 +1,7 @@
 """What a job wrote beside its traces: its steps, samples, resources and files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,6 +14,7 @@ from pipeline_lab.analysis.diagnosis.impossible_rows import RowChecker
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.analysis.steps.local_level import LevelKeeper
 from pipeline_lab.analysis.steps.step_rows import StepDivider, StepRows
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions

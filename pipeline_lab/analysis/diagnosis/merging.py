@@ -6,7 +6,6 @@ whenever they came back; of a run that goes on, what was merged stays and later 
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any
@@ -19,6 +18,7 @@ from pipeline_lab.analysis.diagnosis.trace_parts import FACTS, READS, AnyResults
 from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 Merge = Callable[[Sequence[Any]], Any]

@@ -6,10 +6,12 @@ What one window says stands in a dozen tables of a few rows, and pickling each o
 import io
 import pickle
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
+
+from pipeline_lab.data_classes import dataclass
 
 
 def pack(value: object) -> bytes:

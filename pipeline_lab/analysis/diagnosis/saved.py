@@ -15,13 +15,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress, WindowList, is_run, opened_files, version_of, window_files
 from pipeline_lab.analysis.diagnosis.storage import Kinds, read_result, write_json, write_result
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import cache_folder, files_below
 from pipeline_lab.runs.run_folder import RunFolder

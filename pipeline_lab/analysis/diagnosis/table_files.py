@@ -8,11 +8,12 @@ are few of them, and each row is written about as often as its table has doubled
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
+
+from pipeline_lab.data_classes import dataclass
 
 LAST_ROWS = 256
 """Rows at the end of a table that get a file of their own once it has grown: the last ones may change with what comes next."""

@@ -1,9 +1,9 @@
 """What is known of a trace as a whole, apart from what its events say; it adds up over several traces."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage
 
 

@@ -6,7 +6,7 @@ Which analyses there are, and what each needs, is declared by them; see `declara
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data import kinds
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile

@@ -9,8 +9,6 @@ to more than all of it. An op that Python calls lasts as long as the call (``TFE
 includes turning its arguments into tensors.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +27,7 @@ from pipeline_lab.analysis.activity.intervals import (
     union_by,
 )
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import Line
 
 SHORTEST_GAP_NS = 100_000

@@ -5,7 +5,7 @@ The time between two profile windows, when nothing was recorded, is a capture ga
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from pipeline_lab.analysis.declaring.declaration import (
     to_ms,
 )
 from pipeline_lab.analysis.idle.gap_causes import Attribution, attribute
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 
 GAP_TABLE = pa.schema(

@@ -1,7 +1,6 @@
 """How long each step waited for its next input element, and how much of that left the device idle."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray, length_within, su
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 

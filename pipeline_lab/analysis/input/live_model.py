@@ -1,7 +1,5 @@
 """What tf.data's own model says of a run's pipeline: work per batch, parallelism and buffers of every stage."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -10,6 +8,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.input.model_nodes import SEPARATOR, NodeRows, read_nodes, visits_per_batch
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 STAGE_TIMELINE = pa.schema(

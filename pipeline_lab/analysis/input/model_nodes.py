@@ -4,14 +4,13 @@ A node is one iterator. TensorFlow makes new ones for every epoch and every file
 are never compared between nodes: a stage is the sum of what its nodes added from one sample to the next.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.data_classes import dataclass
 
 SEPARATOR = "::"
 INTERLEAVE = (1, 2)

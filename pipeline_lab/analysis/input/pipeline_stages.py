@@ -7,12 +7,13 @@ place: the names from the root down.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline
 

@@ -1,12 +1,13 @@
 """The clock of the GPU over a run, and whether heat or power held it back."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, PerJob
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_CLOCKS = "The clock of a GPU is sampled while a job of Pipeline Lab trains on one whose driver tells it (NVML); there was none."

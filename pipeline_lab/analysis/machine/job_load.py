@@ -1,7 +1,6 @@
 """What a job used of its machine, and what others did meanwhile: the processor's part of any verdict and prediction."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobV
 from pipeline_lab.analysis.steps.iterator_ends import end_spans
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.units import NS_PER_S

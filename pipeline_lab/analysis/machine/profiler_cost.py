@@ -1,6 +1,5 @@
 """What the profiler itself cost the job: windows, capture gaps, flushes, slower steps."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,6 +12,7 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobV
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.job_steps import flushes
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import WindowEvent
 

@@ -1,12 +1,13 @@
 """What a metric is: a number that people see, with its unit, what it is measured over, and how it is written."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, assert_never
 
 from pipeline_lab.analysis.metrics.metric_readers import Value
 from pipeline_lab.analysis.results import Diagnosis, Results
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling, sampling_to_json
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import EvaluationEvent

@@ -10,7 +10,7 @@ training and validation, are told apart by the stages that the reader feeds.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +19,7 @@ from pipeline_lab.analysis.activity.event_names import ITERATOR
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.trace.schema import Line, Plane, Trace
 

@@ -1,7 +1,7 @@
 """Which file each example came from, beside what an even sample would be; and how many views of one image share a batch."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobV
 from pipeline_lab.analysis.sampling import sample_history
 from pipeline_lab.analysis.sampling.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE, LabelMix
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES

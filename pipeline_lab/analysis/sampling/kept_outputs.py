@@ -1,12 +1,11 @@
 """What the model made of each example of a chosen batch, from the forward pass that trained on it."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import LONGEST, Analysis, Document, PerJob
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 

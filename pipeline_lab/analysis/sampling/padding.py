@@ -1,12 +1,11 @@
 """How much of the batches was padding, for examples that differ in length."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_PADDING = (

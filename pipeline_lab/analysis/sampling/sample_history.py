@@ -1,7 +1,6 @@
 """How the samples of a run came in over its steps: per file, per label, per epoch, and by how much of the data they covered."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.statistics.sampling import distinct_within_epochs, even_total_variations, first_uses, total_variation
 
 TIMELINE_TABLE = pa.schema(

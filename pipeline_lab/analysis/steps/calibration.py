@@ -1,6 +1,6 @@
 """The compute-only step and the input-only time per batch, beside the end-to-end step: how much there is to gain."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, plain_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import format_duration

@@ -5,7 +5,6 @@ A step without a ``tf.function`` launches each of its ops from Python, forward a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, sub
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, only_derived, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 
 MANY_OPS = 20
 """Ops per step from which on a step is called eager: Keras' ``fit`` has a few, a small network forward and backward some fifty."""

@@ -6,7 +6,6 @@ otherwise, TensorFlow's off.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, only_derived, to_ms
 from pipeline_lab.analysis.idle.gap_causes import attribute
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 _CALL = re.compile(r"\$(?P<file>.+\.py):(?P<line>\d+) (?P<function>.+)")

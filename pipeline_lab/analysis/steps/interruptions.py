@@ -1,10 +1,10 @@
 """What keeps a job from training now and then, such as checkpoints, summed up over the job."""
 
-from dataclasses import dataclass
 from typing import Self
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring.declaration import Document, to_ms
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 

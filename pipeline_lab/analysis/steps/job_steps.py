@@ -1,7 +1,7 @@
 """The steps as the job itself timed them: every step of a run, profiled or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobV
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import EagerStepEvent, OwnBatchesEvent, OwnPythonEvent, PredictEvent, WindowEvent
 from pipeline_lab.units import NS_PER_S

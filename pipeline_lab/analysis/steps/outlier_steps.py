@@ -7,7 +7,6 @@ steps that are no outliers) by most.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes
 from pipeline_lab.analysis.steps.local_level import local_level
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.steps.step_rows import StepRows, divide_time, pick
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 MAD_FACTOR = 6.0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pipeline_lab.analysis.activity.iterators import most_calls
 from pipeline_lab.analysis.activity.step_spans import StepRule, join_spans
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, to_ms
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 

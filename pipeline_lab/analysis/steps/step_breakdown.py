@@ -1,7 +1,7 @@
 """Where the time of the steps went, in parts that add up to it: of each step, and of all together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, to_ms
 from pipeline_lab.analysis.idle.gap_causes import attribute
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 

@@ -7,7 +7,6 @@ there a lasting change of the step time divides the job, as when a cache is comp
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -18,6 +17,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.columns import BoolArray, FloatArray
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerJob, to_ms
 from pipeline_lab.analysis.steps.step_rows import divide_time
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 

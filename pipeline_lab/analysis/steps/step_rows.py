@@ -1,6 +1,5 @@
 """A job's time divided among the steps that it timed itself."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.columns import BoolArray
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import MadeOnce
 
 

@@ -6,8 +6,6 @@ wait for it. A host's *own time* is its step without collectives. Steps are matc
 by the clocks of different machines.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,6 +13,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, times_to_ms, to_ms
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 
 HOST_TABLE = pa.schema(

@@ -1,7 +1,6 @@
 """Which call of a stage made which element: calls of the user's function, handovers between threads, and buffers."""
 
 import secrets
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, is_asynchronous
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+from pipeline_lab.data_classes import dataclass
 
 UNFINISHED = -1
 NONE = -1

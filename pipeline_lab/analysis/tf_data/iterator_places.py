@@ -7,13 +7,13 @@ place. Only what lies below the inputs of a zip or a concatenation keeps theirs:
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.event_names import REMEMBERED_NAMES, iterator_way
+from pipeline_lab.data_classes import dataclass
 
 NO_STAGE = -1
 

@@ -5,7 +5,6 @@ Read from every call, or from evenly chosen ones of a stage with very many: deco
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -14,6 +13,7 @@ import numpy as np
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.tf_data.tf_data import StageOrigin
 from pipeline_lab.analysis.tf_data.threads import Threads
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.units import BYTES_PER_MB
 
 SAMPLED_CALLS = 500

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import chain, pairwise
 from typing import TypeVar
@@ -25,6 +25,7 @@ from pipeline_lab.analysis.tf_data.iterator_settings import (
 from pipeline_lab.analysis.tf_data.kinds import EventRole
 from pipeline_lab.analysis.tf_data.tf_data import StageOperation, StageOrigin, Tally, TracedStage
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+from pipeline_lab.data_classes import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
 import pyarrow as pa
 
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 HISTORY_TABLE = pa.schema(

@@ -1,7 +1,6 @@
 """The events of a trace that belong to tf.data, thread by thread, as columns: the ground of every analysis here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_iterator_places, is_shared
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, role_of
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace import line_columns
 from pipeline_lab.trace.parallel import on_all_cores

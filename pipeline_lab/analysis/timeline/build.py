@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from pipeline_lab.analysis.diagnosis.job_tables import read_job
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, find_layers, find_threads
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.trace.sources import SourceKind, TraceFile, find_traces, session_file

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import LaneKind
 from pipeline_lab.analysis.timeline.writing import BEFORE, GROUPS, MANIFEST, NAME, START, Lane
+from pipeline_lab.data_classes import dataclass
 
 
 @dataclass(frozen=True, eq=False)

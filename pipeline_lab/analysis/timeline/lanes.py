@@ -1,7 +1,6 @@
 """Which lanes a trace gives, what class each of its events is, and how nested events are laid in layers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +11,7 @@ from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause, Work
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import Line, Plane
 
 MAX_LAYERS = 24

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.intervals import IntArray, clip, length_within
 from pipeline_lab.analysis.timeline.index import Group, Index
 from pipeline_lab.analysis.timeline.lanes import LaneKind
+from pipeline_lab.data_classes import dataclass
 
 MAX_EVENTS = 400_000
 """Events of one stretch of time that are looked at to rank its operations."""

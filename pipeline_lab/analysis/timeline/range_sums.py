@@ -1,13 +1,12 @@
 """What a stretch of time went into: each device's work and idle time by cause, the steps and the waits."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.view import step_number
+from pipeline_lab.data_classes import dataclass
 
 Span = tuple[int, int]
 

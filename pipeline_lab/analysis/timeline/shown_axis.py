@@ -1,6 +1,5 @@
 """The axis as it is drawn: stretches of time in which the profiler was off are collapsed, so that they hardly take room."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
+from pipeline_lab.data_classes import dataclass
 
 WIDEST, TOGETHER = 0.015, 0.1
 """A collapsed stretch is drawn as wide as this part of all that was recorded; all of them as this part, if they are many."""

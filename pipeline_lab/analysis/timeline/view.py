@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from pipeline_lab.analysis.causes import Work
 from pipeline_lab.analysis.timeline.index import Group, Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.shown_axis import TO_SCALE, ShownAxis
+from pipeline_lab.data_classes import dataclass
 
 MAX_PIXELS = 4000
 MAX_ROWS = 150

@@ -1,7 +1,6 @@
 """Which event a wait for input waited for: of the stage that the critical path blames, as far as it worked during this wait."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from pipeline_lab.analysis.tf_data.tf_data import OTHER_OPERATIONS, OWN_WORK, QU
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import LaneKind
 from pipeline_lab.analysis.timeline.look import FoundEvent, NameTime
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 LEAST_SHARE = 0.1

@@ -6,7 +6,7 @@ when all are known, each group is put together on the common axis.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.event_names import ITERATOR, Kind, host_kind, operation
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind
+from pipeline_lab.data_classes import dataclass
 
 START, BEFORE, NAME, GROUPS, MANIFEST = "start.bin", "before.bin", "name.bin", "groups.npy", "timeline.json"
 GROUP = np.dtype([("lane", "i4"), ("layer", "i4"), ("event_class", "i4"), ("first", "i8"), ("count", "i8")])

@@ -9,7 +9,7 @@ makes the job do with fewer cores than it keeps busy.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
@@ -19,6 +19,7 @@ from pipeline_lab.analysis.tf_data.iterator_places import is_upstream
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import ROOTS, name_stage
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall
 

@@ -4,7 +4,7 @@ Thresholds are XProf's where it has them (``input_pipeline_analyzer``: 5 % of th
 highly input-bound).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pipeline_lab.analysis.verdict.unseen_breaks import (
     find_mostly_predicts,
     find_unseen_percent,
 )
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0

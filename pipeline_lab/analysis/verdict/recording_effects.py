@@ -1,7 +1,7 @@
 """What the profiler could not record, and what recording adds to the steps of a job."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,6 +11,7 @@ from pipeline_lab.analysis.results import Results, Source
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count
 

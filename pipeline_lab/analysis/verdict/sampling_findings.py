@@ -5,14 +5,13 @@ chance, and a run that did not see a whole epoch is not blamed for the files tha
 of the pipeline leave data out permanently (take, skip, shards), that is said, and the rest is not held against the run.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.statistics.mixing import Mixing

@@ -1,11 +1,12 @@
 """What a verdict consists of: its class, sentence and evidence, its suggestions, and the findings beside it."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
 from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.run_documents import WrittenCall

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pipeline_lab.analysis.xprof.xprof_process import TOOLS
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
@@ -77,7 +77,10 @@ class XprofAnswer:
     peak_rss_bytes: int
 
 
-def ask_xprof(paths: Sequence[Path], limits: XprofLimits = XprofLimits()) -> XprofAnswer | Unavailable:
+USUAL_LIMITS = XprofLimits()
+
+
+def ask_xprof(paths: Sequence[Path], limits: XprofLimits = USUAL_LIMITS) -> XprofAnswer | Unavailable:
     """Ask XProf about the trace files of one run; it takes several for several hosts.
 
     Returns:

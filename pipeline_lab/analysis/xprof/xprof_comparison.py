@@ -7,7 +7,7 @@ op_stats_to_input_pipeline_analysis.cc) and checked with xprof 2.24.
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.xprof.xprof import XprofAnswer
 from pipeline_lab.analysis.xprof.xprof_facts import KeptSteps, TraceFacts, counts_in_xprof, kept_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 

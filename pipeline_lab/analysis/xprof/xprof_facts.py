@@ -4,7 +4,6 @@ By the rules of its sources (step_events_to_steps_db.cc, step_intersection.cc).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from pipeline_lab.analysis.activity.event_names import CAPTURED_FUNCTION, ITERATOR
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Trace
 
 # XProf gives up grouping altogether when one of these event names occurs.

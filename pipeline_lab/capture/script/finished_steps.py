@@ -6,13 +6,13 @@ Inside graphs nobody sees the wait: it is what lies between two requests, less t
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pipeline_lab.capture.script.graph_waits import fit_waits
 from pipeline_lab.capture.script.step_notes import Gaps, Pass
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.units import NS_PER_S
 
 LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
@@ -24,7 +24,7 @@ ReadGaps = Callable[[Any], Gaps | None]
 """Reads what tf.data saw of an iterator; None where it keeps nothing of this one."""
 
 
-@dataclass(slots=True)
+@dataclass
 class TimedStep:
     """A step, or the steps of one call; times in ns of ``perf_counter``."""
 

@@ -13,7 +13,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -40,6 +39,7 @@ from pipeline_lab.capture.script.job_threads import (
 from pipeline_lab.capture.script.saved_models import SCOPE, keep_clocks_out
 from pipeline_lab.capture.script.step_hooks import examples_of
 from pipeline_lab.capture.script.step_notes import Ended, Pass, Took
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.recipe.wrapping import stack
 

@@ -8,11 +8,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from pipeline_lab.capture.script.step_notes import Note, Pass, Role
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.worker.recipe.notes import TrainedSteps
 from pipeline_lab.worker.recipe.places import find_site, write_site

@@ -9,7 +9,6 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -44,6 +43,7 @@ from pipeline_lab.capture.script.step_notes import (
     refer_to,
     take_made,
 )
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.worker.record.profiler import mark_evaluation
 
 KERAS_BATCH = 32

@@ -7,7 +7,7 @@ that does more than call functions, or whose functions use more than tensors and
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import psutil
@@ -18,6 +18,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from pipeline_lab.capture.script.gradient_hooks import function_listeners
 from pipeline_lab.capture.script.job_threads import here, trained
 from pipeline_lab.capture.script.step_notes import Pass
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError
 
 _ALTERS = re.compile(r"LookupTable(?!Find|Size)|Mutable|Queue|Summary|Write|Mutex|Barrier|StackP")

@@ -1,9 +1,9 @@
 """Calls of Keras' ``predict`` between the steps of a job, by the line that makes them."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from pipeline_lab.capture.script.step_notes import Predicted
+from pipeline_lab.data_classes import dataclass
 
 MOST_LINES = 5
 """Lines that are told of."""

@@ -9,7 +9,7 @@ validation. Without any, such as a script that only predicts, the first loop tha
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from pipeline_lab.capture.script.step_notes import (
     Seen,
     Took,
 )
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.run_events import (
     CheckpointEvent,
     EvaluationEvent,

@@ -4,9 +4,10 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
+
+from pipeline_lab.data_classes import dataclass
 
 
 class Role(Enum):

@@ -7,12 +7,12 @@ round, and every step carries its share of the wait for the first batch.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline_lab.capture.script_race.switching import inside
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.units import NS_PER_S
 
 LEAST_SHARE = 0.02

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from pipeline_lab.capture.script_race.division import Division
 from pipeline_lab.capture.script_race.switching import inside
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.pipeline.changes import Change, SetArgument, are_compatible, spread
 from pipeline_lab.pipeline.recipe import Recipe

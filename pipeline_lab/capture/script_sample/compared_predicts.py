@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline_lab.capture.script.job_threads import words_at
 from pipeline_lab.capture.script.keras_hooks import is_one_batch
 from pipeline_lab.capture.script_sample.leaving import leave_script
 from pipeline_lab.capture.script_sample.python_calls import exchanged
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.predict_samples import ON_BATCH, PREDICT, ComparedCall, PredictRequest
 from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.units import NS_PER_MS, NS_PER_S

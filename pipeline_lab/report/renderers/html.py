@@ -12,7 +12,7 @@ import hashlib
 import html
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -24,6 +24,7 @@ import plotly.io as pio
 from markupsafe import Markup
 
 from pipeline_lab.analysis.metrics.metric_rows import headline
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line

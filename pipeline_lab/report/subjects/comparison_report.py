@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.comparison.step_time_ratio import StepTimeRatio
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparing.chart_lists import COMPARISON_CHARTS
 from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of

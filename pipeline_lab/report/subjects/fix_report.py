@@ -1,9 +1,10 @@
 """The report of a search for better input of a script: the diff, its proof, its race, what was left alone and why."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline_lab.comparison.race_result import Race, read_race
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.comparing.chart_lists import RACE_CHARTS, TUNE_CHARTS
 from pipeline_lab.pipeline.changes import Effect

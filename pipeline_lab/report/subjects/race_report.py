@@ -1,6 +1,5 @@
 """The report of a race: the answer that an interval earned, what speaks against a faster arm, and what was raced."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +7,7 @@ import pyarrow as pa
 from pipeline_lab.comparison.differences import find_differences, flatten, flatten_options
 from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
 from pipeline_lab.comparison.race_result import Race
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparing.chart_lists import RACE_CHARTS
 from pipeline_lab.options.race_options import CHANGES, ScriptRaceOptions

@@ -1,6 +1,5 @@
 """The report of one run: the verdict, what it rests on, every chart, and the options of the run."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Protocol, assert_never
@@ -12,6 +11,7 @@ from pipeline_lab.analysis.metrics.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report.content import AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of

@@ -1,13 +1,13 @@
 """The report of a search: who won and by how much, the winner's options and source, what was tried and why."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.differences import find_differences, flatten_options
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.figures.comparing.chart_lists import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of

@@ -10,9 +10,9 @@ import contextlib
 import glob
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.data_files.tfrecord import read_records

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import RunFailedError, StoreError
 from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.race_options import AnyRace, ScriptRaceOptions

@@ -18,9 +18,10 @@ import socket
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.folders import runtime_folder
 from pipeline_lab.runs.launch.queue import MeasurementLock, is_measuring

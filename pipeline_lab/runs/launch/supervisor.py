@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.hooks import Program
 from pipeline_lab.runs.launch.queue import MeasurementLock, QueueTurn

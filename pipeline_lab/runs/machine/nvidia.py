@@ -4,9 +4,9 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 
 Answer = TypeVar("Answer")

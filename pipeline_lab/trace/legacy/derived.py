@@ -8,11 +8,12 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import as_text
 from pipeline_lab.trace.legacy.message import (

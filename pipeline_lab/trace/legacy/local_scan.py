@@ -6,10 +6,11 @@ args=11 (map)}`. Nothing else ever came, so any other field is damage; the scan 
 well. The loop over events is compiled and bounds-checked like those in `wire`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, MemoryBudget
 from pipeline_lab.trace.legacy import message

@@ -7,12 +7,12 @@ planes and lines of an XPlane again: one plane per GPU with a line per stream, a
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_NAME, MemoryBudget
 from pipeline_lab.trace.legacy.local_scan import MEMO, EventColumns, LocalScan, read_args

@@ -4,11 +4,11 @@ The numbers are TensorFlow's. They are right where it found steps, but its input
 begins with `IteratorGetNext`, transfers such as `IteratorGetNext/_3:_Send` included: read it as an upper bound.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.schema import IntArray
 
 WAIT_CAVEAT = (

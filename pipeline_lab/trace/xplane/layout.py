@@ -5,11 +5,11 @@ before or after the lines. The first invalid byte raises `DamagedError`; `salvag
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace import wire
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
 from pipeline_lab.trace.parallel import on_all_cores

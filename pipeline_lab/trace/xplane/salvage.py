@@ -5,10 +5,11 @@ line, an event, a name, a stat. Each is recognized by its shape; anything else i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.compiled import compiled
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, MemoryBudget
 from pipeline_lab.trace.schema import IntArray

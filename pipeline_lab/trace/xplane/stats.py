@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.trace.file_memory import release_pages
 from pipeline_lab.trace.schema import BoolArray, ChooseStat, IndexArray, IntArray, StatSource
 from pipeline_lab.trace.wire import ByteArray

@@ -12,7 +12,7 @@ instead. A file of concatenated XSpaces holds several sessions, each with its ow
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.file_memory import PER_EVENT, MemoryBudget, empty_on_disk, map_path, release_pages
 from pipeline_lab.trace.parallel import on_all_cores

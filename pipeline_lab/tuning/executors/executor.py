@@ -8,11 +8,11 @@ import hashlib
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Protocol
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.race_options import AnyRace
 from pipeline_lab.options.run_options import RunOptions

@@ -14,10 +14,10 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.race_options import RaceOptions, is_script_race, read_race_options, read_script_race
 from pipeline_lab.options.run_options import RunOptions, read_options

@@ -1,11 +1,12 @@
 """What to change in a script, as it was found: the changes, their proof, what they gain, what was left alone."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.advice.script.script_model import ScriptPrediction
 from pipeline_lab.comparison.race_result import Candidate
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.changes import Change
 from pipeline_lab.pipeline.samples import Proof

@@ -6,7 +6,7 @@ been seen to give its model the same examples. Everything else is left alone, wi
 
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.advice.script.script_forecasts import measure_script
@@ -18,6 +18,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.iterator_ends import serve_one_step
 from pipeline_lab.analysis.steps.job_steps import Predicts
 from pipeline_lab.analysis.verdict.verdict import Verdict
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.pipeline.changes import (
     Change,

@@ -1,12 +1,13 @@
 """The proof that a changed script gives its model the same examples: both are run up to the training, and read there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pipeline_lab.advice.script.cache_room import SIZE_UNKNOWN, find_no_room
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.pipeline.first_steps import StepsRequest, TrainedSteps
 from pipeline_lab.pipeline.samples import (

@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.chain import OF_PYTHON, is_random
 from pipeline_lab.pipeline.changes import (
     Change,

@@ -5,11 +5,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.launch.runtime import KERAS_2, child_environment, die_with_parent, module_command
 

@@ -6,10 +6,10 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune_options import ScriptTuneOptions, read_script_tune
 from pipeline_lab.runs.record import RunKind

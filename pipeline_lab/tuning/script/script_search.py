@@ -8,7 +8,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
 from pipeline_lab.options.race_options import ScriptRaceOptions, read_script_race
 from pipeline_lab.options.tune_options import ScriptTuneOptions

@@ -1,6 +1,5 @@
 """Next to the form, before anything runs: the predicted step time, advice on the stages, and its predicted effect."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline

@@ -5,7 +5,6 @@ Everything comes from the run folder, once a second, so a reload or a second bro
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.job_charts import step_time

@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_folder import RunFolder

@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError, StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.folders import cache_folder
 from pipeline_lab.options.race_options import read_recorded_race

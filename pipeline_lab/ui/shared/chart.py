@@ -5,12 +5,12 @@ Streamlit's own chart is drawn three times before it rests, by a library three t
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.figures.theme import dark_colors
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from pipeline_lab.ui.shared import state

@@ -5,9 +5,10 @@ Every stage keeps its key when it moves, so that its form fields keep their valu
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.data_files.found_features import suggest_label

@@ -1,11 +1,11 @@
 """All pages in one list, and how one page opens another."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 import streamlit as st
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.shared import state
 

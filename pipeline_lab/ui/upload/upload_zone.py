@@ -1,10 +1,10 @@
 """The drop zone for logs: sends files to the routes of :mod:`pipeline_lab.ui.serving.uploads`, with progress."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.opened_logs import PART_OF_A_LOG
 from pipeline_lab.ui.serving import uploads
 from pipeline_lab.units import format_bytes

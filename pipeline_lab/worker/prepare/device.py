@@ -1,11 +1,11 @@
 """Choose the device before TensorFlow initializes any."""
 
 import os
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs.machine.nvidia import find_gpu, gpu_ordinal
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR

@@ -4,11 +4,11 @@ import contextlib
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError, UserCodeError
 from pipeline_lab.pipeline.source import needs_probe
 from pipeline_lab.runs.machine.limits import core_numbers

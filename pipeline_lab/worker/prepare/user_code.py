@@ -17,7 +17,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.launch.launchable import no_such_module

@@ -5,9 +5,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.machine.nvidia import Gpu

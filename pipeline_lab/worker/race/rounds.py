@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.race_options import RaceRules
 from pipeline_lab.runs.race_standings import ArmStanding, Rounds, find_standings, max_rounds, plan_looks
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent

@@ -9,12 +9,13 @@ import linecache
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, assert_never
 
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     CallEdit,

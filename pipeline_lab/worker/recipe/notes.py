@@ -9,10 +9,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import FrameType
 from typing import Any, NamedTuple
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.recipe import (
     ADAPTING,
     EVALUATION,

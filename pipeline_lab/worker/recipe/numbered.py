@@ -7,13 +7,14 @@ reading or decoding anything but to count the records. What goes by values (a fi
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.recipe.notes import MADE_BY, Note, note_of

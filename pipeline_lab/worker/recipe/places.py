@@ -12,11 +12,11 @@ import linecache
 import os
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.pipeline.recipe import SourcePlace, is_installed
 
 _PACKAGE = f"{Path(__file__).resolve().parents[2]}{os.sep}"

@@ -9,9 +9,9 @@ import contextlib
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.worker.recipe import notes
 from pipeline_lab.worker.recipe.notes import MADE_BY, MadeBy, Note, note_of

@@ -5,11 +5,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.machine.nvidia import ReadsGpu
 from pipeline_lab.runs.run_tables import RESOURCES, TableWriter
 from pipeline_lab.worker.note.event_log import Clock

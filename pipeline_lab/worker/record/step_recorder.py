@@ -3,12 +3,12 @@
 import contextlib
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.run_tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.step_results import LENGTH, STEPS_AHEAD, ResultReader, StepResult, has_entries_on_device

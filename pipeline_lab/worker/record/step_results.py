@@ -10,9 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.train.training_steps import Batch, Trainer

@@ -13,10 +13,10 @@ import shutil
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.runs.run_events import NoteEvent, WindowEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock, EventLog

@@ -15,11 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, find_offset_ns

@@ -1,9 +1,9 @@
 """The interface of a training step, and of how a loop calls it. Imports no TensorFlow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.worker.note.event_log import Clock
 
 Batch = Mapping[str, Any]

@@ -13,10 +13,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError
 from pipeline_lab.folders import cache_folder
 from pipeline_lab.runs.data_files.found_features import matching_files

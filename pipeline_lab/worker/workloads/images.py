@@ -10,7 +10,6 @@ trainable numbers for ten classes. It takes images of any size and is not scaled
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions

@@ -4,13 +4,13 @@ import hashlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.data_classes import dataclass
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.units import NS_PER_MS
