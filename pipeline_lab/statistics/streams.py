@@ -32,7 +32,7 @@ A record is its number in the data, files laid one after another; -1 fills up a 
 NOTHING = -1
 
 
-def read(records: IntArray, step: "ReadFiles", rng: np.random.Generator) -> Stream:
+def read(records: IntArray, step: "ReadFiles", rng: "np.random.Generator") -> Stream:
     def take(wanted: int) -> IntArray:
         order = np.arange(step.shard_index, len(records), step.num_shards)
         if step.shuffle_files:
@@ -90,7 +90,7 @@ def _rounds_for(wanted: int, sizes: IntArray, start: IntArray, block: int) -> in
     return low
 
 
-def sample(records: IntArray, step: "SampleFiles", rng: np.random.Generator) -> Stream:
+def sample(records: IntArray, step: "SampleFiles", rng: "np.random.Generator") -> Stream:
     weights = np.asarray(records if step.weights is None else step.weights, np.float64)
     first = np.cumsum(records) - records
 
@@ -132,7 +132,7 @@ def _stable_order(values: IntArray) -> IntArray:
     return order
 
 
-def shuffle(upstream: Stream, step: "Shuffle", rng: np.random.Generator) -> Stream:
+def shuffle(upstream: Stream, step: "Shuffle", rng: "np.random.Generator") -> Stream:
     seed = int(rng.integers(2**63))
 
     def take(wanted: int) -> IntArray:
@@ -143,7 +143,7 @@ def shuffle(upstream: Stream, step: "Shuffle", rng: np.random.Generator) -> Stre
     return take
 
 
-def shuffle_order(elements: int, buffer_size: int, rng: np.random.Generator) -> IntArray:
+def shuffle_order(elements: int, buffer_size: int, rng: "np.random.Generator") -> IntArray:
     """Return the order in which a shuffle buffer hands out its input: indices, shape (elements,).
 
     The buffer is a set of places. Each draw empties one at random, and the next element moves in, so that a draw
@@ -228,7 +228,7 @@ def views(upstream: Stream, step: "Views") -> Stream:
     return take
 
 
-def filter_(upstream: Stream, step: "Filter", rng: np.random.Generator) -> Stream:
+def filter_(upstream: Stream, step: "Filter", rng: "np.random.Generator") -> Stream:
     def kept(elements: IntArray) -> IntArray:
         drawn: IntArray = elements[rng.random(len(elements)) < step.share]
         return drawn
@@ -246,7 +246,7 @@ def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArra
         asked += max(asked // 4, 16)
 
 
-def random_shard(upstream: Stream, step: "RandomShard", rng: np.random.Generator) -> Stream:
+def random_shard(upstream: Stream, step: "RandomShard", rng: "np.random.Generator") -> Stream:
     def take(wanted: int) -> IntArray:
         parts, missing = [upstream(0)], wanted
         for shard in rng.permutation(step.num_shards).tolist():

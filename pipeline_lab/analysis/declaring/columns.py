@@ -5,7 +5,7 @@ than the whole analysis of a run.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,25 @@ NUMBERS = {
 }
 
 
+class Partly(NamedTuple):
+    """Numbers of which some are not known; what stands in their places means nothing. Of NumPy's masked arrays the module alone takes longer to load than most columns to make."""
+
+    values: NDArray[Any]
+    is_known: BoolArray
+
+    @property
+    def known(self) -> NDArray[Any]:
+        """The numbers that are known, shape (n_known,)."""
+        return self.values[self.is_known]
+
+
+def finite(values: FloatArray) -> Partly:
+    """Say of numbers that those that are finite are known."""
+    return Partly(values, np.isfinite(values))
+
+
 def make_column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
-    """Make a column; a single value (or None) stands in every row, and what a masked array hides is null."""
+    """Make a column; a single value (or None) stands in every row, and of `Partly` known numbers the others are null."""
     if value is None:
         return pa.nulls(rows, kind)
     if isinstance(value, pa.ChunkedArray):
@@ -32,9 +49,8 @@ def make_column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
     if kind == pa.string():
         return _repeated(value, rows) if isinstance(value, str) else strings(value)
     validity = None
-    if isinstance(value, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(value)
-        validity, value = pa.py_buffer(pack(~hidden)) if hidden.any() else None, value.data
+    if isinstance(value, Partly):
+        validity, value = None if value.is_known.all() else pa.py_buffer(pack(value.is_known)), value.values
     if kind == pa.bool_():
         return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(pack(np.full(rows, value, np.bool_)))])
     content = np.asarray(value, NUMBERS[kind])

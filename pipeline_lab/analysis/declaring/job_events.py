@@ -1,13 +1,13 @@
 """What a job reported while it worked, by kind: analyses ask for one kind at a time, of which a long run holds thousands."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.activity.intervals import IntArray, union
-from pipeline_lab.analysis.declaring.columns import strings
+from pipeline_lab.analysis.declaring.columns import Partly, strings
 from pipeline_lab.runs.run_events import Event
 
 Kind = TypeVar("Kind", bound=Event)
@@ -25,7 +25,7 @@ class JobEvents:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._of_kind: dict[type[Event], list[Event]] = {}
-        self._columns: dict[tuple[type[Event], str], np.ma.MaskedArray[Any, Any]] = {}
+        self._columns: dict[tuple[type[Event], str], Partly] = {}
         self._texts: dict[tuple[type[Event], str], pa.ChunkedArray] = {}
         self._spans: dict[tuple[type[Event], str, str], IntArray] = {}
         self.add(events)
@@ -40,16 +40,16 @@ class JobEvents:
         """Return the events of one kind."""
         return cast("Sequence[Kind]", self._of_kind.get(kind, ()))
 
-    def column(self, kind: type[Event], field: str) -> "np.ma.MaskedArray[Any, Any]":
-        """Return one whole number of each event of a kind, shape (n,), masked where it is not known."""
+    def column(self, kind: type[Event], field: str) -> Partly:
+        """Return one whole number of each event of a kind, shape (n,), 0 where it is not known."""
         known = self._columns.get((kind, field))
-        new = [getattr(event, field) for event in self.of(kind)[0 if known is None else len(known) :]]
+        new = [getattr(event, field) for event in self.of(kind)[0 if known is None else len(known.values) :]]
         if new or known is None:
             values = np.array([0 if value is None else value for value in new], np.int64)
-            hidden = np.array([value is None for value in new], np.bool_)
+            is_known = np.array([value is not None for value in new], np.bool_)
             if known is not None:
-                values, hidden = np.append(known.data, values), np.append(np.ma.getmaskarray(known), hidden)
-            known = self._columns[kind, field] = np.ma.masked_array(values, hidden)
+                values, is_known = np.append(known.values, values), np.append(known.is_known, is_known)
+            known = self._columns[kind, field] = Partly(values, is_known)
         return known
 
     def texts(self, kind: type[Event], field: str) -> pa.ChunkedArray:
@@ -66,5 +66,5 @@ class JobEvents:
     def spans(self, kind: type[Event], begin: str = "started_ns", end: str = "ended_ns") -> IntArray:
         """Return when something lasted that events of a kind tell of, as a set of intervals, ns since the epoch."""
         if (kind, begin, end) not in self._spans:
-            self._spans[kind, begin, end] = union(self.column(kind, begin).data, self.column(kind, end).data)
+            self._spans[kind, begin, end] = union(self.column(kind, begin).values, self.column(kind, end).values)
         return self._spans[kind, begin, end]

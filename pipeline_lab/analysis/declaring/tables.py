@@ -27,8 +27,8 @@ def build(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
     Args:
         schema: The columns.
         rows: Number of rows.
-        columns: One array, list or column of a table for each; a single value (or None) stands in every row, and what a masked
-            array hides is null.
+        columns: One array, list or column of a table for each; a single value (or None) stands in every row, and of
+            `Partly` known numbers the others are null.
     """
     arrays = [make_column(field.type, rows, columns[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import Partly
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.data_classes import dataclass
@@ -98,7 +99,7 @@ def find_stalls(activity: Activity, steps: Steps) -> InputStalls:
             len(moments),
             host=activity.trace.host,
             window=0,
-            step=np.ma.masked_array(number, ~inside),
+            step=Partly(number, inside),
             start_ns=moments[:, 0],
             end_ns=moments[:, 1],
             exposed_ns=length_within(exposed, moments),

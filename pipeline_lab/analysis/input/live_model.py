@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import finite
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.input.model_nodes import SEPARATOR, NodeRows, read_nodes, visits_per_batch
 from pipeline_lab.data_classes import dataclass
@@ -268,7 +269,7 @@ def _timeline(nodes: NodeRows, origin_ns: int) -> pa.Table:
         time_ns=np.repeat(nodes.times_ns[kept] - origin_ns, stages),
         stage=np.tile(np.arange(stages), len(kept)),
         elements=np.diff(total, axis=0).reshape(-1),
-        **{name: np.ma.masked_invalid(values) for name, values in columns.items()},
+        **{name: finite(values) for name, values in columns.items()},
     )
 
 

@@ -65,7 +65,7 @@ def measure_memory(
         raise TraceIncompleteError(NO_MEMORY)
     order = np.argsort(time_ns, kind="stable")
     time_ns, rss = time_ns[order], rss[order]
-    peaks = events.column(WindowEvent, "rss_peak_bytes").compressed()
+    peaks = events.column(WindowEvent, "rss_peak_bytes").known
     kept = _largest_of_each_stretch(rss)
     return Memory(
         process_peak_bytes=max(int(rss.max()), int(peaks.max(initial=0))),

@@ -97,21 +97,21 @@ def _median(period: IntArray, chosen: NDArray[np.bool_]) -> float | None:
 def _window_table(events: JobEvents, origin_ns: int) -> pa.Table:
     column = partial(events.column, WindowEvent)
     count = len(events.of(WindowEvent))
+    placed = {name: column(noted) for name, noted in _TIMES.items()}
     in_order = tables.build(
         WINDOW_TABLE,
         count,
         window=None,
         name=events.texts(WindowEvent, "name"),
-        start_ns=column("started_ns") - origin_ns,
-        stop_ns=column("stopped_ns") - origin_ns,
-        flushed_ns=column("flushed_ns") - origin_ns,
-        shortened=column("shortened").data.astype(np.bool_),
+        shortened=column("shortened").values.astype(np.bool_),
         rss_growth_bytes=column("growth_bytes"),
+        **{name: time._replace(values=time.values - origin_ns) for name, time in placed.items()},
         **{name: column(name) for name in _AS_NOTED},
     )
     return tables.replace_column(tables.concat(WINDOW_TABLE, [in_order]), "window", np.arange(count))
 
 
+_TIMES = {"start_ns": "started_ns", "stop_ns": "stopped_ns", "flushed_ns": "flushed_ns"}
 _AS_NOTED = ("first_step", "last_step", "start_cost_ns", "stop_cost_ns", "size_bytes")
 
 

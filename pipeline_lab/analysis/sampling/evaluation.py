@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.causes import FEWER_CALLS, FEWER_EVALUATIONS
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import finite
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.sampling import file_sampling
@@ -131,8 +132,8 @@ def read_evaluation(
             "duration_ns": [one.ended_ns - one.started_ns for one in passes],
             "first_batch_ns": [one.first_batch_ns for one in passes],
             "batches": [one.batches for one in passes],
-            "loss": np.ma.masked_invalid(np.array([one.loss for one in passes], np.float64)),
-            "accuracy": np.ma.masked_invalid(np.array([one.accuracy for one in passes], np.float64)),
+            "loss": finite(np.array([one.loss for one in passes], np.float64)),
+            "accuracy": finite(np.array([one.accuracy for one in passes], np.float64)),
             "call": [one.call or None for one in passes],
         },
     )

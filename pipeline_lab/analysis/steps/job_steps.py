@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, as_intervals, length_within
 from pipeline_lab.analysis.causes import WITHOUT_PREDICT
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import Partly
 from pipeline_lab.analysis.declaring.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.declaring.job_events import JobEvents
 from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
@@ -211,8 +212,8 @@ def measure_job_steps(
         step=tables.ints(steps, "step"),
         warmup=warmup,
         start_ns=rows.start_ns - origin_ns,
-        wait_ns=np.ma.masked_array(rows.wait_ns, ~waited),
-        compute_ns=np.ma.masked_array(rows.compute_ns, ~(waited & rows.is_divided)),
+        wait_ns=Partly(rows.wait_ns, waited),
+        compute_ns=Partly(rows.compute_ns, waited & rows.is_divided),
         step_ns=rows.step_ns,
         loss=tables.floats(steps, "loss"),
         accuracy=tables.floats(steps, "accuracy"),

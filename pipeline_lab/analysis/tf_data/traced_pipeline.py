@@ -13,6 +13,7 @@ from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
 from pipeline_lab.analysis.activity.intervals import IntArray, intersect, length_within, subtract, union
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import Partly
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data import kernels
 from pipeline_lab.analysis.tf_data.element_links import NONE, Functions, Links, find_functions, find_links
@@ -203,7 +204,7 @@ def read_history(host: str, stages: list[Calls]) -> pa.Table:
     stage = np.repeat(np.arange(len(stages)), [len(calls.at) for calls in stages])
     tells = np.flatnonzero(np.any([values != NOT_TOLD for values in told.values()], axis=0))
     kept = tells[np.argsort(start_ns[tells], kind="stable")]
-    columns = {name: np.ma.MaskedArray(told[name][kept], told[name][kept] == NOT_TOLD) for name in told}
+    columns = {name: Partly(told[name][kept], told[name][kept] != NOT_TOLD) for name in told}
     return tables.build(
         HISTORY_TABLE, len(kept), host=host, window=0, start_ns=start_ns[kept], stage=stage[kept], **columns
     )

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.declaring import tables
+from pipeline_lab.analysis.declaring.columns import Partly
 
 SCHEMA = pa.schema(
     [
@@ -53,7 +54,7 @@ def test_single_values_stand_in_every_row_and_hidden_ones_are_null():
         SCHEMA,
         3,
         host="a",
-        window=np.ma.masked_array([1, 2, 3], [False, True, False]),
+        window=Partly(np.array([1, 2, 3]), np.array([True, False, True])),
         start_ns=7,
         share=None,
         flag=True,

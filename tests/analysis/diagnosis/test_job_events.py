@@ -22,9 +22,10 @@ def test_what_was_made_of_events_grows_with_them() -> None:
     before = events.column(WindowEvent, "start_cost_ns")
     assert events.spans(WindowEvent, "stopped_ns", "flushed_ns").tolist() == [[5, 7], [15, 17]]
     events.add([NoteEvent("Mind this."), window(2, 4)])
-    assert events.column(WindowEvent, "start_cost_ns").tolist() == [3, None, 4]
-    assert before.tolist() == [3, None]
-    assert events.column(WindowEvent, "started_ns").tolist() == [0, 10, 20]
+    grown = events.column(WindowEvent, "start_cost_ns")
+    assert (grown.is_known.tolist(), grown.known.tolist()) == ([True, False, True], [3, 4])
+    assert (before.is_known.tolist(), before.known.tolist()) == ([True, False], [3])
+    assert events.column(WindowEvent, "started_ns").values.tolist() == [0, 10, 20]
     assert events.spans(WindowEvent, "stopped_ns", "flushed_ns").tolist() == [[5, 7], [15, 17], [25, 27]]
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from pipeline_lab.analysis.causes import StepPart, VerdictClass
@@ -80,7 +79,7 @@ def test_what_lies_between_epochs_and_no_window_saw_is_no_competition():
 
 def test_breaks_of_a_device_that_may_work_on_are_not_counted_where_the_step_alone_is_not_known():
     job = replace(results.job_steps(), break_total_ns=10**9)
-    unknown = np.ma.masked_all(job.table.num_rows, np.int64)
+    unknown = None
     hidden = tables.replace_column(job.table, "compute_ns", unknown)
     unseen = {"steps": Unavailable("none"), "step_breakdown": Unavailable("none"), "input_stalls": Unavailable("none")}
     found = results.diagnosis(job_steps=replace(job, table=hidden), calibration=NO_CALIBRATION, **unseen)
