@@ -63,7 +63,8 @@ def analyze(run: AnyRun, *, store: AnyStore = None) -> "Diagnosis":
         >>> diagnosis.verdict.verdict_class.value
         'input-bound'
     """
-    from pipeline_lab.advice.advising import advise, analyze_path
+    from pipeline_lab.advice.advising import advise
+    from pipeline_lab.advice.analyzing import analyze_path
     from pipeline_lab.analysis.results import Diagnosis
 
     found = _find_recorded(run, store)

@@ -54,6 +54,12 @@ def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
 
 
 @pytest.mark.slow
+def test_reading_a_large_trace_begins_before_the_analyses_are_loaded() -> None:
+    assert loaded_by("from pipeline_lab.advice.analyzing import analyze_path") == set()
+    assert loaded_by("from pipeline_lab.analysis.diagnosis.reading import begun_ahead") == {"numpy"}
+
+
+@pytest.mark.slow
 def test_the_command_that_diagnoses_loads_no_compiler_and_no_linear_algebra(tmp_path: Path) -> None:
     arguments = ["analyze", str(Path(__file__).parent / "data" / "small_pipeline.xplane.pb"), "--json"]
     command = f"import os\nfrom pipeline_lab.cli import main\nos.environ['PIPELINE_LAB_CACHE'] = {str(tmp_path)!r}"

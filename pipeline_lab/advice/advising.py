@@ -4,7 +4,6 @@ Where they are not, and for what no option fixes, each verdict has suggestions i
 """
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,10 +29,8 @@ from pipeline_lab.analysis.causes import (
     Recommendation,
     VerdictClass,
 )
-from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
-from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.interruptions import sum_percent
@@ -52,7 +49,6 @@ from pipeline_lab.pipeline.iterator_rewrites import ONE_ITERATOR
 from pipeline_lab.pipeline.recipe import OF_KERAS, PythonPart
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.run_folder import RunFolder
-from pipeline_lab.runs.store import check_is_one
 from pipeline_lab.units import NS_PER_S, format_count, format_duration, format_percent
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
@@ -158,24 +154,6 @@ _WAITING_GENERATOR = Recommendation(
     "generators with num_parallel_calls.",
     "The step waits for the Python generator, which itself waits for something else.",
 )
-
-
-def analyze_path(
-    path: Path, *, spread: TraceExecutor = in_turn, while_reading: WhileReading = nullcontext
-) -> Diagnosis:
-    """Diagnose a run, a log directory, a trace file or an archive, and say what to try.
-
-    Args:
-        path: What to diagnose.
-        spread: Who reads the traces.
-        while_reading: Entered while they are read; a saved diagnosis needs no reading.
-
-    Raises:
-        TraceReadError: There is neither a readable trace nor a run.
-        ComparisonError: It is a race or a search, which holds several runs.
-    """
-    check_is_one(path)
-    return advise(diagnose_saved(path, spread=spread, while_reading=while_reading))
 
 
 def advise(diagnosis: Diagnosis) -> Diagnosis:

@@ -284,7 +284,7 @@ _JOB = (
 
 def job_checks() -> Iterator[Check]:
     """Run a short job on the GPU and judge it: its device hides the Python between the steps, and is what limits it."""
-    from pipeline_lab.advice.advising import analyze_path
+    from pipeline_lab.advice.analyzing import analyze_path
     from pipeline_lab.cli.arguments import apply_settings
     from pipeline_lab.options.presets import find_preset
     from pipeline_lab.runs.launch.launcher import launch, wait_for_end

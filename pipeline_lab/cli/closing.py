@@ -62,7 +62,7 @@ def tell_next(folder: RunFolder) -> None:
 
 
 def _judge(folder: RunFolder) -> "Verdict":
-    from pipeline_lab.advice.advising import analyze_path
+    from pipeline_lab.advice.analyzing import analyze_path
 
     return analyze_path(folder.path, while_reading=reading).verdict
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline_lab.advice.analyzing import analyze_path
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import is_run
-from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, diagnose_saved, fingerprint_inputs
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, WhileReading, fingerprint_inputs
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import Unavailable
@@ -80,11 +81,10 @@ def overview_at(path: Path, *, spread: TraceExecutor = in_turn, while_reading: W
     kept = place.load_beside(NAME, KeptOverview, KINDS) if path.exists() else None
     if kept is not None and kept.made_of == _made_of(path):
         return _placed(kept.content, str(path)) if is_run(path) else kept.content
-    from pipeline_lab.advice.advising import advise
+    inputs = fingerprint_inputs(path) if path.exists() else ""
+    diagnosis = analyze_path(path, spread=spread, while_reading=while_reading)
     from pipeline_lab.report.overview import overview
 
-    inputs = fingerprint_inputs(path) if path.exists() else ""
-    diagnosis = advise(diagnose_saved(path, spread=spread, while_reading=while_reading))
     with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
         place.save_beside(NAME, keep(diagnosis, path), inputs)
     return overview(diagnosis)

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from pipeline_lab.advice import advising
-from pipeline_lab.advice.advising import analyze_path
+from pipeline_lab.advice.analyzing import analyze_path
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.report.content import Content
 from pipeline_lab.report.kept_overview import overview_at

@@ -213,11 +213,11 @@ class SavedDiagnosis:
         return "contents" in document and document["contents"] == digest_contents(self.path)
 
     def _load(self, wanted: str | None) -> "Diagnosis | None":
-        from pipeline_lab.analysis.results import Diagnosis  # with the classes of all results, Arrow and NumPy
-
         for folder, document in self._documents():
             has_shipped = self._is_shipped(document)
             if wanted is None or has_shipped or document.get("fingerprint") == wanted:
+                from pipeline_lab.analysis.results import Diagnosis  # with the classes of all results, Arrow and NumPy
+
                 with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
                     found = read_result(document["diagnosis"], folder / Path(document["tables"]).name, Diagnosis)
                     source = replace(found.source, path=str(self.path)) if has_shipped else found.source
@@ -283,10 +283,12 @@ def diagnose_saved(
     found = saved.load() if path.exists() else None
     if found is not None:
         return found
-    from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads the reader's compiled code
+    from pipeline_lab.analysis.diagnosis.reading import begun_ahead  # loads NumPy
 
     inputs = fingerprint_inputs(path) if path.exists() else ""
-    with while_reading(path.name):
+    with while_reading(path.name), begun_ahead(path):
+        from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads all analyses, and Arrow
+
         diagnosis = diagnose(path, progress=progress, spread=spread)
     with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
         if is_ours:

@@ -10,18 +10,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pipeline_lab.analysis.activity import iterators, markers
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import Found, PerTrace, TraceView, attempt
 from pipeline_lab.analysis.diagnosis.executors import TraceExecutor, in_turn
 from pipeline_lab.analysis.diagnosis.inputs import Progress
+from pipeline_lab.analysis.diagnosis.reading import read
 from pipeline_lab.analysis.diagnosis.trace_facts import TraceFacts
 from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.results import analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.tf_data import kinds
 from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
@@ -169,15 +168,10 @@ def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable
     return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
 
 
-def asked_of(name: str) -> str | None:
-    """Return the stat that the analyses ask of nearly all events of a name, None if there is none."""
-    return kinds.asked_of(name) or iterators.asked_of(name) or markers.asked_of(name)
-
-
 def analyze_file(file: TraceFile) -> tuple[TraceParts, ...] | Unavailable:
     """Return what one file says, as a rule of one session, or why it cannot be read."""
     try:
-        return tuple(map(analyze_trace, file.read(asked_of).by_session()))
+        return tuple(map(analyze_trace, read(file).by_session()))
     except TraceReadError as error:
         return Unavailable(str(error))
 
@@ -191,7 +185,7 @@ def analyze_files(
         files: To analyze.
         names: What the progress calls them.
         progress: Told how many are done, how many there are, and the name of one that is not.
-        spread: Who does it.
+        spread: Who does it, if there are several.
     """
     found: dict[int, tuple[TraceParts, ...] | Unavailable] = {}
     waiting = dict(enumerate(names))
@@ -201,7 +195,7 @@ def analyze_files(
             progress(len(found), len(files), next(iter(waiting.values())))
 
     tell()
-    for place, parts in spread(analyze_file, files):
+    for place, parts in (spread if len(files) > 1 else in_turn)(analyze_file, files):
         found[place] = parts
         del waiting[place]
         tell()

@@ -51,7 +51,7 @@ def analyze(
         content = overview_at(found, spread=spread, while_reading=reading)
         results().print(render_terminal(content), crop=False)  # keep commands on one line
         return
-    from pipeline_lab.advice.advising import analyze_path
+    from pipeline_lab.advice.analyzing import analyze_path
 
     diagnosis = analyze_path(found, spread=spread, while_reading=reading)
     check = _ask_xprof(found, diagnosis) if xprof else None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.advice.advising import analyze_path
+from pipeline_lab.advice.analyzing import analyze_path
 from pipeline_lab.advice.script.script_forecasts import measure_script
 from pipeline_lab.advice.script.script_model import predict_change
 from pipeline_lab.advice.script.script_run import ScriptRun

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.advice.advising import analyze_path
+from pipeline_lab.advice.analyzing import analyze_path
 from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
 from pipeline_lab.advice.script.script_run import ScriptRun, computed_in_loop_ns, least_step_ns
 from pipeline_lab.analysis.activity.activity import LOOP_LABEL
