@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline_lab.advice import advising
+from pipeline_lab.advice import analyzing
 from pipeline_lab.advice.analyzing import analyze_path
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.report.content import Content
@@ -45,7 +45,7 @@ def refuse_to_analyze(patch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("analyzed again")
 
-    patch.setattr(advising, "diagnose_saved", refuse)
+    patch.setattr(analyzing, "diagnose_saved", refuse)
 
 
 @pytest.mark.parametrize("name", ["sample-baseline", "sample-optimised"])
