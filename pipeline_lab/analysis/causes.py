@@ -410,6 +410,15 @@ class InputCause(StrEnum):
             "The first step of each epoch waits while {stage} starts again; the other steps hardly wait.",
         ),
     )
+    LOOP_START = (
+        "loop-start",
+        ", because TensorFlow prepares a loop inside of tf.function anew for each pass over the data",
+        Recommendation(
+            "Let one call of the function make several passes: loop over dataset.repeat(n) instead of calling it n times.",
+            "Each pass begins with a wait that no request for a batch shows: TensorFlow rewrites the dataset, and prepares the "
+            "loop's body as a function of the dataset, before it asks for the first batch.",
+        ),
+    )
     OWN_BATCHES = (
         "own-batches",
         ", because its batches come from the script's own Python, which runs between the calls of {stage}",

@@ -46,7 +46,7 @@ def test_an_input_cause_declares_all_its_parts_and_has_a_rule(cause: InputCause)
     assert cause.clause.startswith(", because ")
     assert cause.recommendation.change.endswith(".")
     assert "X" in cause.recommendation.why.format(stage="X", python="") or "{" not in cause.recommendation.why
-    is_of_pipeline = cause is not InputCause.OWN_BATCHES
+    is_of_pipeline = cause not in (InputCause.OWN_BATCHES, InputCause.LOOP_START)
     assert bool([rule for named, rule in CAUSE_RULES if named is cause]) is is_of_pipeline
     assert f"`{cause}`" in (DOCS / "read-a-stall.md").read_text(encoding="utf-8")
 

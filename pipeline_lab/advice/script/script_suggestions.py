@@ -68,6 +68,7 @@ FIXES: dict[InputCause, tuple[str, ...]] = {
     InputCause.CALL_OVERHEAD: ("batch-first",),
     InputCause.NO_OVERLAP: ("prefetch",),
     InputCause.OWN_BATCHES: (),
+    InputCause.LOOP_START: (),
     InputCause.EPOCH_START: (
         "shuffle-first",
         "cache",

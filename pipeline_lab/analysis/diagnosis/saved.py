@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 82
+ANALYSIS_VERSION = 83
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

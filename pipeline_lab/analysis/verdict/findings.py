@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.causes import ENDS_WHY, FIRST_BATCHES, ONE_FOR_ALL, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
@@ -122,6 +123,16 @@ def _steps_and_cost(steps: int, cost_ns: int) -> str:
     return f"{'1 step' if steps == 1 else f'{steps} steps'}, {format_duration(cost_ns)} more"
 
 
+AGAIN = (
+    "buffers are filled and files opened again. Repeat the data inside the pipeline (repeat before batch, and steps_per_epoch), or "
+    "use a smaller shuffle buffer."
+)
+AGAIN_IN_LOOP = (
+    "the loop inside of tf.function is prepared, buffers are filled and files opened again. Let one call of the function loop "
+    "over dataset.repeat(n), or use a smaller shuffle buffer."
+)
+
+
 def epoch_boundaries(results: Results) -> Finding | None:
     """Epochs that begin with a long wait."""
     phases = results.step_phases
@@ -129,11 +140,11 @@ def epoch_boundaries(results: Results) -> Finding | None:
     if found is None or 100.0 * found.share < BOUNDARIES_PERCENT:
         return None
     each = format_duration(found.wait_ns / found.count)
+    is_loop = not isinstance(results.steps, Unavailable) and results.steps.marker == LOOP_LABEL
     return Finding(
         "epoch-boundaries",
-        f"Each epoch begins with a wait of {each}, together {format_percent(100.0 * found.share)} of the time: buffers are "
-        "filled and files opened again. Repeat the data inside the pipeline (repeat before batch, and steps_per_epoch), or "
-        "use a smaller shuffle buffer.",
+        f"Each epoch begins with a wait of {each}, together {format_percent(100.0 * found.share)} of the time: "
+        f"{AGAIN_IN_LOOP if is_loop else AGAIN}",
         (
             Evidence("beginnings of epochs", format_count(found.count)),
             Evidence("waits beyond the usual", format_duration(found.wait_ns)),

@@ -18,8 +18,10 @@ from pipeline_lab.analysis.verdict.input_facts import (
     PER_FILE,
     Blamed,
     InputFacts,
+    LoopSetup,
     Processor,
     beside_step,
+    find_setup,
     gather,
     overlap_gain,
     parallel_gain,
@@ -77,6 +79,8 @@ POOL_EXPLAINS_SHARE = 0.5
 """Part of the step that the stage's work on all threads of the pool has to fill."""
 
 GENERATOR = "Generator"
+LOOP = "Scan"
+"""The iterator by which TensorFlow goes through a loop inside of a function."""
 READERS = frozenset({"TFRecord", "TextLine", "FixedLengthRecord", "CSV"})
 """Iterators of files, of which no other line can ask for whole batches."""
 
@@ -91,6 +95,9 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
     own_call = None if isinstance(results.job_steps, Unavailable) else results.job_steps.own_call
     if own_call is not None:
         return Blame(own_call, InputCause.OWN_BATCHES, overlap_gain=beside_step(results, waiting_share))
+    setup = find_setup(results, waiting_share)
+    if setup is not None:
+        return Blame(LOOP, InputCause.LOOP_START, _of_setup(setup))
     facts = gather(results, waiting_share)
     if facts is None:
         return _blame_turns(results.calibration)
@@ -126,6 +133,13 @@ def _blame_turns(calibration: Calibration | Unavailable) -> Blame:
     if min(device, pipeline) < tolerance or abs(device + pipeline - step) > tolerance:
         return Blame()
     return Blame(cause=InputCause.NO_OVERLAP, overlap_gain=1.0 - max(device, pipeline) / step)
+
+
+def _of_setup(setup: LoopSetup) -> tuple[Evidence, ...]:
+    return (
+        Evidence("wait at the beginning of a pass", format_duration(setup.begin_ns)),
+        Evidence("longest request for a batch in the windows", format_duration(setup.request_ns)),
+    )
 
 
 def epoch_start(facts: InputFacts) -> bool:
@@ -270,7 +284,7 @@ CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.CPU_BOUND, on_all_cores),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline. Python comes
+"""The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline, and what prepares a loop is none. Python comes
 before the processor where it is most of what the job takes of it, and after it elsewhere; what may overlap is bounded by idle cores already. Python that waits is held up by order and threads like anything else."""
 
 

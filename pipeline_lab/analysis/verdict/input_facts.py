@@ -11,6 +11,8 @@ makes the job do with fewer cores than it keeps busy.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL
+from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, plain_path, trace_path
@@ -160,6 +162,24 @@ class InputFacts:
     starting_share: float = 0.0
 
 
+@dataclass(frozen=True)
+class LoopSetup:
+    """How a pass over the data begins in a loop inside of a function.
+
+    Attributes:
+        begin_ns: What the first step of a pass waits, beyond what others do, mean.
+        request_ns: The longest request for a batch in the windows, in which passes begin.
+    """
+
+    begin_ns: float
+    request_ns: float
+
+
+REQUESTED_SHARE = 0.5
+"""Of what a pass begins with: where no request takes as long, most of it is no work of the pipeline."""
+SEEN_PASSES = 2
+"""Passes that windows have to hold the steps of, so that one begins in them."""
+
 MOSTLY_STARTING = 0.5
 """From this part of the wait on, what starts again with each epoch is to blame, and not what works in between."""
 
@@ -203,6 +223,24 @@ def _starting_share(results: Results, waiting_share: float) -> float:
     phases = results.step_phases
     boundaries = None if isinstance(phases, Unavailable) else phases.boundaries
     return 0.0 if boundaries is None or not waiting_share else min(1.0, boundaries.share / waiting_share)
+
+
+def find_setup(results: Results, waiting_share: float) -> LoopSetup | None:
+    """Return how passes begin in a loop inside of a function, where most of the wait is then, and requests for batches are not what takes long."""
+    steps, stalls, phases = results.steps, results.input_stalls, results.step_phases
+    if isinstance(steps, Unavailable) or isinstance(stalls, Unavailable) or isinstance(phases, Unavailable):
+        return None
+    boundaries = phases.boundaries
+    if boundaries is None or not boundaries.count or steps.marker != LOOP_LABEL:
+        return None
+    if _starting_share(results, waiting_share) < MOSTLY_STARTING:
+        return None
+    in_pass = sum(phase.steps for phase in phases.phases) / (boundaries.count + 1)
+    requests = tables.intervals(stalls.table)
+    if steps.count < SEEN_PASSES * in_pass or not len(requests):
+        return None
+    setup = LoopSetup(boundaries.wait_ns / boundaries.count, float((requests[:, 1] - requests[:, 0]).max()))
+    return setup if setup.request_ns < REQUESTED_SHARE * setup.begin_ns else None
 
 
 def _refilled(results: Results, share: float) -> Blamed | None:

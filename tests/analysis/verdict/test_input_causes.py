@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.causes import InputCause
-from pipeline_lab.analysis.declaring.tables import build, empty
+from pipeline_lab.analysis.declaring.tables import build, empty, ints, replace_column
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.step_phases import EpochBoundaries, StepPhases
@@ -117,6 +119,41 @@ def test_a_shuffle_that_fills_again_with_each_epoch_is_to_blame_for_waits_at_its
     assert (found.stage, found.cause) == ("Shuffle", "epoch-start")
     assert {one.name: one.value for one in found.evidence}["part of Shuffle"] == "75 % of the exposed wait"
     assert at_boundaries(0.2).cause == "under-parallel"
+
+
+@pytest.mark.parametrize(
+    ("marker", "passes", "longest_wait_ms", "cause"),
+    [
+        # 40 of 200 steps are in windows: those of four passes, which begin with a wait of 200 ms
+        (LOOP_LABEL, 20, 90, "loop-start"),
+        (LOOP_LABEL, 20, 110, "epoch-start"),  # a request for a batch takes more than half as long: the buffer fills
+        (LOOP_LABEL, 4, 90, "epoch-start"),  # of 50 steps each: perhaps none begins in a window
+        ("train", 20, 90, "epoch-start"),
+    ],
+)
+def test_a_loop_inside_of_a_function_that_is_prepared_for_each_pass_is_no_wait_for_its_pipeline(
+    marker: str, passes: int, longest_wait_ms: int, cause: str
+):
+    chain = (stage(0, "Root"), stage(1, "Prefetch"), stage(2, "Shuffle"), stage(3, "ParallelMapV2", **BUSY))
+    steps, stalls = results.steps(), results.input_stalls()
+    lengths = np.append(np.full(stalls.table.num_rows - 1, MS), longest_wait_ms * MS)
+    waits = replace_column(stalls.table, "end_ns", ints(stalls.table, "start_ns") + lengths)
+    begins = EpochBoundaries(passes - 1, 200 * MS * (passes - 1), 0.45)
+    phase = replace(results.step_phases().phases[0], steps=200)
+    found = find_blame(
+        results.diagnosis(
+            tf_data=pipeline(*chain, blamed=3),
+            steps=replace(steps, marker=marker),
+            input_stalls=replace(stalls, table=waits),
+            step_phases=StepPhases((phase,), begins),
+            live_model=NO_MODEL,
+            calibration=UNCALIBRATED,
+        ),
+        0.6,
+    )
+    assert found.cause == cause
+    if cause == "loop-start":
+        assert [one.value for one in found.evidence] == ["200 ms", "90 ms"]
 
 
 def test_what_fills_a_shuffle_buffer_is_named_with_it():
