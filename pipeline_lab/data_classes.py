@@ -1,9 +1,9 @@
 """Dataclasses whose methods are made when they are first used.
 
 The standard library writes and compiles five to seven methods for each class as its module is loaded: in Python 3.11 that was
-0.3 of the 0.95 s that `analyze` took for a sample, most of it for classes without an instance. Here what can be is shared by
-all classes, and ``__init__`` is compiled for the first instance. Fields are those of the standard library, and so are
-``replace``, ``asdict`` and ``fields``.
+0.3 of the 0.95 s that `analyze` took for a sample, most of it for classes without an instance. Methods that can be shared are
+shared by all classes, and ``__init__`` is compiled for the first instance. Fields are those of the standard library, and so are
+``replace``, ``asdict`` and ``fields``. ``InitVar``, slots and order are not supported, nor a field called ``self``.
 """
 
 import dataclasses
@@ -68,7 +68,7 @@ _PUT = object.__setattr__
 def _make_init(cls: type[Any], frozen: bool) -> Callable[..., None]:
     """Write and compile the ``__init__`` of a dataclass."""
     all_fields = [field for field in dataclasses.fields(cls) if field.init or field.default_factory is not MISSING]
-    scope: dict[str, Any] = {"_NOT_GIVEN": _NOT_GIVEN, "_PUT": _PUT}
+    scope: dict[str, Any] = {"__name__": cls.__module__, "_NOT_GIVEN": _NOT_GIVEN, "_PUT": _PUT}
     taken: dict[bool, list[str]] = {False: ["self"], True: ["*"]}
     lines = []
     for number, field in enumerate(all_fields):
@@ -101,8 +101,10 @@ class _Signature:
     def __init__(self, cls: type[Any]) -> None:
         self.cls = cls
 
-    def __get__(self, _: object, owner: type[Any]) -> Any:
-        if owner is not self.cls:
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        if owner is not self.cls and owner.__init__ is not self.cls.__init__:
             return None
         import inspect
 
@@ -140,9 +142,18 @@ def _hashed(cls: type[Any]) -> list[str]:
     return [field.name for field in used]
 
 
-def _refuse_to_set(self: object, name: str, value: object) -> None:  # noqa: ARG001 (as object.__setattr__)
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
 
 
-def _refuse_to_delete(self: object, name: str) -> None:  # noqa: ARG001
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+def _refuse_to_delete(self: Any, name: str) -> None:
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
+
+
+def _is_frozen(self: Any, name: str) -> bool:
+    """Say whether an attribute is a field, or one that no class without the decorator has added."""
+    return "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__

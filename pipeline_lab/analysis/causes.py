@@ -412,7 +412,7 @@ class InputCause(StrEnum):
     )
     LOOP_START = (
         "loop-start",
-        ", because TensorFlow prepares a loop inside of tf.function anew for each pass over the data",
+        ", because TensorFlow prepares a loop inside tf.function anew for each pass over the data",
         Recommendation(
             "Let one call of the function make several passes: loop over dataset.repeat(n) instead of calling it n times.",
             "Each pass begins with a wait that no request for a batch shows: TensorFlow rewrites the dataset, and prepares the "

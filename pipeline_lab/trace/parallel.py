@@ -59,7 +59,7 @@ def beside(work: Callable[[], Result], other: Callable[[], Other], events: int =
     """
     if events < WORTH_A_CORE or not has_other_core():
         return work(), other()
-    _share_one_heap()
+    share_one_heap()
     # A thread of its own: those of the pool only do jobs, which wait for nobody.
     with ThreadPoolExecutor(1, thread_name_prefix=_THREAD_NAME) as beside_this:
         begun = beside_this.submit(other)
@@ -83,12 +83,12 @@ _M_ARENA_MAX = -8
 @lru_cache(maxsize=1)
 def _pool(cores: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
     """Keep the threads: an analysis asks for them a hundred times."""
-    _share_one_heap()
+    share_one_heap()
     return ThreadPoolExecutor(cores, thread_name_prefix=_THREAD_NAME)
 
 
 @cache
-def _share_one_heap() -> None:
+def share_one_heap() -> None:
     """Let threads share one heap, where glibc has any to choose: what one of them frees, another one takes."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

@@ -175,11 +175,11 @@ def length_within(intervals: IntArray, bins: IntArray) -> IntArray:
 
 
 def find_touching(intervals: IntArray, start: IntArray, end: IntArray) -> IntArray:
-    """Return the numbers of the stretches that have a moment in common with a set; best in order.
+    """Return the numbers of the stretches that have a moment in common with a set; fastest if they are in order.
 
     Args:
         intervals: A set.
-        start, end: Of each stretch, which lasts, shape (k,).
+        start, end: Of each stretch, none of them empty, shape (k,).
     """
     found = np.empty(len(start), np.int64)
     return found[: touch(intervals, start, end, found)]

@@ -24,7 +24,10 @@ NUMBERS = {
 
 
 class Partly(NamedTuple):
-    """Numbers of which some are not known; what stands in their places means nothing. Of NumPy's masked arrays the module alone takes longer to load than most columns to make."""
+    """Numbers of which some are not known; what stands in their places means nothing.
+
+    Loading NumPy's masked arrays takes longer than making most columns.
+    """
 
     values: NDArray[Any]
     is_known: BoolArray

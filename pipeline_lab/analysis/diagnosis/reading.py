@@ -3,8 +3,9 @@
 Loading them keeps one core busy for a quarter of a second.
 """
 
+import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +13,14 @@ from pipeline_lab.analysis.activity import iterators, markers
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.tf_data import kinds
 from pipeline_lab.trace.archives import is_archive
-from pipeline_lab.trace.parallel import has_other_core
+from pipeline_lab.trace.parallel import has_other_core, share_one_heap
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import TraceFile, look_at_file
 
 LARGE_BYTES = 16 << 20
 """Files whose reading takes longer than to start a thread for it."""
 
-_begun: dict[TraceFile, "Future[Trace]"] = {}
+_begun: dict[Path, tuple[TraceFile, "Future[Trace]"]] = {}
 
 
 def asked_of(name: str) -> str | None:
@@ -33,8 +34,8 @@ def read(file: TraceFile) -> Trace:
     Raises:
         TraceReadError: It cannot be read.
     """
-    begun = _begun.pop(file, None)
-    return file.read(asked_of) if begun is None else begun.result()
+    known, begun = _begun.pop(file.path, (None, None))
+    return file.read(asked_of) if begun is None or known != file else begun.result()
 
 
 @contextmanager
@@ -44,11 +45,24 @@ def begun_ahead(path: Path) -> Iterator[None]:
     if not is_alone or path.stat().st_size < LARGE_BYTES or not has_other_core():
         yield
         return
-    files = look_at_file(path).files
-    with ThreadPoolExecutor(1) as beside:
-        _begun.update({file: beside.submit(file.read, asked_of) for file in files})
+    for file in look_at_file(path).files:
+        _begun[path] = file, _begin(file)
+    try:
+        yield
+    finally:
+        _begun.pop(path, None)
+
+
+def _begin(file: TraceFile) -> "Future[Trace]":
+    """Read a trace on a thread that nobody waits for who no longer wants it, as after an interrupt."""
+    found: Future[Trace] = Future()
+
+    def work() -> None:
         try:
-            yield
-        finally:
-            for file in files:
-                _begun.pop(file, None)
+            found.set_result(file.read(asked_of))
+        except BaseException as error:
+            found.set_exception(error)
+
+    share_one_heap()
+    threading.Thread(target=work, daemon=True).start()
+    return found

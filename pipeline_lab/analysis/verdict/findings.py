@@ -128,7 +128,7 @@ AGAIN = (
     "use a smaller shuffle buffer."
 )
 AGAIN_IN_LOOP = (
-    "the loop inside of tf.function is prepared, buffers are filled and files opened again. Let one call of the function loop "
+    "the loop inside tf.function is prepared, buffers are filled and files opened. Let one call of the function loop "
     "over dataset.repeat(n), or use a smaller shuffle buffer."
 )
 

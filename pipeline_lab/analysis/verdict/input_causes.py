@@ -79,8 +79,8 @@ POOL_EXPLAINS_SHARE = 0.5
 """Part of the step that the stage's work on all threads of the pool has to fill."""
 
 GENERATOR = "Generator"
-LOOP = "Scan"
-"""The iterator by which TensorFlow goes through a loop inside of a function."""
+LOOP_ITERATOR = "Scan"
+"""The iterator by which TensorFlow goes through a loop inside a function."""
 READERS = frozenset({"TFRecord", "TextLine", "FixedLengthRecord", "CSV"})
 """Iterators of files, of which no other line can ask for whole batches."""
 
@@ -97,7 +97,7 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
         return Blame(own_call, InputCause.OWN_BATCHES, overlap_gain=beside_step(results, waiting_share))
     setup = find_setup(results, waiting_share)
     if setup is not None:
-        return Blame(LOOP, InputCause.LOOP_START, _of_setup(setup))
+        return Blame(LOOP_ITERATOR, InputCause.LOOP_START, _of_setup(setup))
     facts = gather(results, waiting_share)
     if facts is None:
         return _blame_turns(results.calibration)
@@ -284,7 +284,7 @@ CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.CPU_BOUND, on_all_cores),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline, and what prepares a loop is none. Python comes
+"""The first that holds names the cause of a pipeline's slowness; a script that makes its batches itself has no pipeline, and `loop-start` is not about the pipeline either. Python comes
 before the processor where it is most of what the job takes of it, and after it elsewhere; what may overlap is bounded by idle cores already. Python that waits is held up by order and threads like anything else."""
 
 

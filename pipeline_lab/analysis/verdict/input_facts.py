@@ -11,6 +11,8 @@ makes the job do with fewer cores than it keeps busy.
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.live_model import StageWork
@@ -164,7 +166,7 @@ class InputFacts:
 
 @dataclass(frozen=True)
 class LoopSetup:
-    """How a pass over the data begins in a loop inside of a function.
+    """How a pass over the data begins in a loop inside a function.
 
     Attributes:
         begin_ns: What the first step of a pass waits, beyond what others do, mean.
@@ -177,8 +179,6 @@ class LoopSetup:
 
 REQUESTED_SHARE = 0.5
 """Of what a pass begins with: where no request takes as long, most of it is no work of the pipeline."""
-SEEN_PASSES = 2
-"""Passes that windows have to hold the steps of, so that one begins in them."""
 
 MOSTLY_STARTING = 0.5
 """From this part of the wait on, what starts again with each epoch is to blame, and not what works in between."""
@@ -226,7 +226,7 @@ def _starting_share(results: Results, waiting_share: float) -> float:
 
 
 def find_setup(results: Results, waiting_share: float) -> LoopSetup | None:
-    """Return how passes begin in a loop inside of a function, where most of the wait is then, and requests for batches are not what takes long."""
+    """Return how passes begin in a loop inside a function, if most of the wait is at their beginnings and no recorded request for a batch explains it."""
     steps, stalls, phases = results.steps, results.input_stalls, results.step_phases
     if isinstance(steps, Unavailable) or isinstance(stalls, Unavailable) or isinstance(phases, Unavailable):
         return None
@@ -237,7 +237,9 @@ def find_setup(results: Results, waiting_share: float) -> LoopSetup | None:
         return None
     in_pass = sum(phase.steps for phase in phases.phases) / (boundaries.count + 1)
     requests = tables.intervals(stalls.table)
-    if steps.count < SEEN_PASSES * in_pass or not len(requests):
+    hosts, _ = tables.name_numbers(steps.table, ("host",))
+    in_window = np.bincount(tables.ints(steps.table, "window")).max(initial=0) / max(1, len(hosts))
+    if in_window <= in_pass or not len(requests):  # perhaps no pass begins in a window
         return None
     setup = LoopSetup(boundaries.wait_ns / boundaries.count, float((requests[:, 1] - requests[:, 0]).max()))
     return setup if setup.request_ns < REQUESTED_SHARE * setup.begin_ns else None

@@ -1,5 +1,7 @@
 """What the analyses ask of nearly all events of a name is kept when a trace is read, and a large trace is read ahead once."""
 
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,11 +68,32 @@ def test_a_large_trace_is_read_once_though_it_was_begun_ahead(times_read: list[P
     assert times_read == [SMALL, SMALL]
 
 
-def test_what_was_begun_and_not_asked_for_is_forgotten(times_read: list[Path]) -> None:
+@pytest.mark.usefixtures("times_read")
+def test_what_was_begun_and_not_asked_for_is_forgotten() -> None:
     with begun_ahead(SMALL):
         pass
-    read(*look_at_file(SMALL).files)
-    assert times_read == [SMALL, SMALL]
+    assert not reading._begun
+    assert read(*look_at_file(SMALL).files).event_count == 708
+
+
+@pytest.mark.usefixtures("times_read")
+def test_a_file_that_grew_since_is_read_again(tmp_path: Path) -> None:
+    grown = Path(shutil.copy(SMALL, tmp_path / "host.xplane.pb"))
+    with begun_ahead(grown):
+        with grown.open("ab") as file:
+            file.write(SMALL.read_bytes())
+        assert read(*look_at_file(grown).files).size_bytes == 2 * SMALL.stat().st_size
+        assert not reading._begun
+
+
+@pytest.mark.usefixtures("times_read")
+def test_an_interrupt_does_not_wait_for_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr(TraceFile, "read", lambda *_: goes_on.wait())
+    with pytest.raises(KeyboardInterrupt), begun_ahead(SMALL):
+        raise KeyboardInterrupt
+    assert not goes_on.is_set()
+    goes_on.set()
 
 
 def test_an_error_is_told_to_who_asks(times_read: list[Path], tmp_path: Path) -> None:

@@ -124,11 +124,10 @@ def test_a_shuffle_that_fills_again_with_each_epoch_is_to_blame_for_waits_at_its
 @pytest.mark.parametrize(
     ("marker", "passes", "longest_wait_ms", "cause"),
     [
-        # 40 of 200 steps are in windows: those of four passes, which begin with a wait of 200 ms
-        (LOOP_LABEL, 20, 90, "loop-start"),
-        (LOOP_LABEL, 20, 110, "epoch-start"),  # a request for a batch takes more than half as long: the buffer fills
-        (LOOP_LABEL, 4, 90, "epoch-start"),  # of 50 steps each: perhaps none begins in a window
-        ("train", 20, 90, "epoch-start"),
+        (LOOP_LABEL, 25, 90, "loop-start"),  # passes of 8 steps, windows of 10; passes begin with a wait of 200 ms
+        (LOOP_LABEL, 25, 110, "epoch-start"),  # a request for a batch takes more than half as long: the buffer fills
+        (LOOP_LABEL, 20, 90, "epoch-start"),  # passes of 10 steps: perhaps none begins in a window
+        ("train", 25, 90, "epoch-start"),
     ],
 )
 def test_a_loop_inside_of_a_function_that_is_prepared_for_each_pass_is_no_wait_for_its_pipeline(
