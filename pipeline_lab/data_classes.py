@@ -30,7 +30,9 @@ def _dataclass(
     def decorate(cls: Class) -> Class:
         cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise its signature would be written there
         dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
-        methods: dict[str, Any] = {"__init__": _make_at_first_call(cls, frozen), "__signature__": _Signature(cls)}
+        methods: dict[str, Any] = {"__init__": _make_at_first_call(cls, frozen)}
+        if "__init__" not in vars(cls):
+            methods["__signature__"] = _Signature(cls, frozen)
         if repr:
             methods["__repr__"] = _represent
         if eq:
@@ -57,7 +59,6 @@ def _make_at_first_call(cls: type[Any], frozen: bool) -> Callable[..., None]:
         cls.__init__ = made = _make_init(cls, frozen)
         made(self, *arguments, **named)
 
-    __init__.made_for = cls, frozen  # type: ignore[attr-defined]
     return __init__
 
 
@@ -98,8 +99,9 @@ def _is_required(field: "Field[Any]") -> bool:
 class _Signature:
     """What ``inspect.signature`` and tools that complete code are told of a class."""
 
-    def __init__(self, cls: type[Any]) -> None:
+    def __init__(self, cls: type[Any], frozen: bool) -> None:
         self.cls = cls
+        self.frozen = frozen
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         if instance is not None:
@@ -108,9 +110,7 @@ class _Signature:
             return None
         import inspect
 
-        init = owner.__init__
-        made = _make_init(*init.made_for) if hasattr(init, "made_for") else init
-        told = inspect.signature(made)
+        told = inspect.signature(_make_init(self.cls, self.frozen))
         return told.replace(parameters=list(told.parameters.values())[1:])
 
 
@@ -155,5 +155,5 @@ def _refuse_to_delete(self: Any, name: str) -> None:
 
 
 def _is_frozen(self: Any, name: str) -> bool:
-    """Say whether an attribute is a field, or one that no class without the decorator has added."""
+    """Say whether an attribute must not change: any one of a decorated class, of others only the fields."""
     return "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__

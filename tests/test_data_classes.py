@@ -187,13 +187,11 @@ def test_a_class_that_inherits_without_being_decorated_has_a_signature_of_its_ow
 
 @pytest.mark.parametrize("decorator", DECORATORS.values(), ids=DECORATORS)
 def test_a_class_without_the_decorator_may_have_attributes_of_its_own(decorator: Any) -> None:
-    class Marked(make(decorator)["Point"]):  # type: ignore[misc]
-        pass
-
-    marked = Marked(1)
+    kind: Any = type("Marked", (make(decorator)["Point"],), {})
+    marked = kind(1)
     marked.note = "mine"
     assert marked.note == "mine"
     del marked.note
     with pytest.raises(FrozenInstanceError):
         marked.x = 2
-    assert list(inspect.signature(Marked).parameters) == ["x", "y", "tags", "hidden"]
+    assert list(inspect.signature(kind).parameters) == ["x", "y", "tags", "hidden"]

@@ -2,7 +2,6 @@
 
 from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, unprofiled_steps
 from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
-from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
@@ -247,7 +246,7 @@ def least_step_ns(results: Diagnosis) -> float:
 
 def computed_in_loop_ns(results: Diagnosis, step_ns: float) -> float:
     """Return what a step of a loop inside of a function computes, of which its own requests tell too little; 0 for other steps."""
-    is_loop = not isinstance(results.steps, Unavailable) and results.steps.marker == LOOP_LABEL
+    is_loop = not isinstance(results.steps, Unavailable) and results.steps.is_in_function
     return (_busy_ns(results, step_ns) or 0.0) if is_loop else 0.0
 
 

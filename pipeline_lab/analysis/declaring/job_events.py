@@ -41,7 +41,7 @@ class JobEvents:
         return cast("Sequence[Kind]", self._of_kind.get(kind, ()))
 
     def column(self, kind: type[Event], field: str) -> Partly:
-        """Return one whole number of each event of a kind, shape (n,), 0 where it is not known."""
+        """Return one whole number of each event of a kind, shape (n,), and for which it is known."""
         known = self._columns.get((kind, field))
         new = [getattr(event, field) for event in self.of(kind)[0 if known is None else len(known.values) :]]
         if new or known is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.activity.activity import UNFINISHED, Activity
+from pipeline_lab.analysis.activity.activity import LOOP_LABEL, UNFINISHED, Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
 from pipeline_lab.analysis.activity.iterators import most_calls
 from pipeline_lab.analysis.activity.step_spans import StepRule, join_spans
@@ -88,6 +88,11 @@ class Steps:
     @property
     def count(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def is_in_function(self) -> bool:
+        """Whether a loop inside ``tf.function`` takes them."""
+        return self.marker == LOOP_LABEL
 
     @property
     def by_marker(self) -> tuple[MarkedSteps, ...]:

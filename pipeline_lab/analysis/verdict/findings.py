@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.causes import ENDS_WHY, FIRST_BATCHES, ONE_FOR_ALL, StepPart
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
@@ -140,7 +139,7 @@ def epoch_boundaries(results: Results) -> Finding | None:
     if found is None or 100.0 * found.share < BOUNDARIES_PERCENT:
         return None
     each = format_duration(found.wait_ns / found.count)
-    is_loop = not isinstance(results.steps, Unavailable) and results.steps.marker == LOOP_LABEL
+    is_loop = not isinstance(results.steps, Unavailable) and results.steps.is_in_function
     return Finding(
         "epoch-boundaries",
         f"Each epoch begins with a wait of {each}, together {format_percent(100.0 * found.share)} of the time: "

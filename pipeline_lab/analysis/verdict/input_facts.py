@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.analysis.activity.activity import LOOP_LABEL
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import REFILLED, SEPARATOR
@@ -231,7 +230,7 @@ def find_setup(results: Results, waiting_share: float) -> LoopSetup | None:
     if isinstance(steps, Unavailable) or isinstance(stalls, Unavailable) or isinstance(phases, Unavailable):
         return None
     boundaries = phases.boundaries
-    if boundaries is None or not boundaries.count or steps.marker != LOOP_LABEL:
+    if boundaries is None or not boundaries.count or not steps.is_in_function:
         return None
     if _starting_share(results, waiting_share) < MOSTLY_STARTING:
         return None

@@ -9,7 +9,7 @@ import pytest
 from pipeline_lab.analysis.diagnosis import reading
 from pipeline_lab.analysis.diagnosis.reading import asked_of, begun_ahead, read
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.schema import Trace
+from pipeline_lab.trace.schema import ChooseStat, Trace
 from pipeline_lab.trace.sources import TraceFile, look_at_file, session_file
 from pipeline_lab.trace.xplane import plane_wire
 
@@ -48,9 +48,9 @@ def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Take every file for large, and every machine for one with several cores; say what was read."""
     found: list[Path] = []
 
-    def note(file: TraceFile, keep: object) -> Trace:
+    def note(file: TraceFile, keep: ChooseStat) -> Trace:
         found.append(file.path)
-        return really_read(file, keep)  # type: ignore[arg-type]
+        return really_read(file, keep)
 
     really_read = TraceFile.read
     monkeypatch.setattr(TraceFile, "read", note)
