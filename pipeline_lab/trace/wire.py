@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.instructions import count_zeros, load_word
+from pipeline_lab.trace.instructions import count_zeros, load_word, push_sevens
 
 ByteArray = NDArray[np.uint8]
 Int64Array = NDArray[np.int64]
@@ -40,24 +40,15 @@ VARINT_ROOM = 10
 """Bytes that a number may take."""
 _ENDS, _OTHERS = np.uint64(0x8080_8080_8080_8080), np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 """The bit of each byte that says whether its number goes on, and the others, which are the number."""
-_ODD_1, _EVEN_1 = np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(0x007F_007F_007F_007F)
-_ODD_2, _EVEN_2 = np.uint64(0x3FFF_0000_3FFF_0000), np.uint64(0x0000_3FFF_0000_3FFF)
-_ODD_4, _EVEN_4 = np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(0x0000_0000_0FFF_FFFF)
-_ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
+_ONE = np.uint64(1)
 
 
 @compiled
 def read_varint_at_once(data: ByteArray, at: int) -> tuple[int, int]:
-    """Read a number as `read_varint` does, without a branch for each byte; `VARINT_ROOM` bytes must be there.
-
-    The bits of the number are pushed together by twos: 7 of each byte to 14, 28 and 56.
-    """
+    """Read a number as `read_varint` does, without a branch for each byte; `VARINT_ROOM` bytes must be there."""
     word = load_word(data, at)
     ends = ~word & _ENDS
-    bits = word & (ends ^ (ends - _ONE)) & _OTHERS
-    bits = (bits & _EVEN_1) | ((bits & _ODD_1) >> _ONE)
-    bits = (bits & _EVEN_2) | ((bits & _ODD_2) >> _TWO)
-    bits = (bits & _EVEN_4) | ((bits & _ODD_4) >> _FOUR)
+    bits = push_sevens(word & (ends ^ (ends - _ONE)) & _OTHERS)
     if ends:
         return int(np.int64(bits)), at + (count_zeros(ends) >> 3) + 1
     bits |= np.uint64(data[at + 8] & np.uint8(0x7F)) << np.uint64(56)

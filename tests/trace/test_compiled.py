@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.trace.compiled import CompiledFunction, _read, compiled
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.trace.compiled import CompiledFunction, _compile, _read, compiled
 from pipeline_lab.trace.wire import Int64Array
 from tests.support.machines import on_x86_linux
 
@@ -103,6 +104,26 @@ def test_another_version_of_numba_makes_it_slower_and_not_wrong(
     monkeypatch.setattr("pipeline_lab.trace.compiled._compile", gone)
     again = CompiledFunction(add_up.__wrapped__)
     assert again(np.array([1, 2, 3]), (np.array([1, 1, 2]), 1), np.zeros(3, np.int64)) == (9, False)
+
+
+@pytest.mark.slow
+def test_whole_numbers_stay_whole() -> None:
+    """Where signed and unsigned numbers meet, as in what reads bytes, Numba makes floats of them without a word."""
+    diagnose(SMALL)
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("pipeline_lab.trace.")]
+    found = {id(each): each for module in modules for each in vars(module).values() if type(each) is CompiledFunction}
+    known = [(each, next(iter(each._entries))) for each in found.values() if each._entries]
+    assert len(known) > 10
+    for each, kinds in known:
+        _compile(each, kinds)
+    floats = {
+        f"{each.function.__name__}: {variable}"
+        for each in found.values()
+        for overload in each.dispatcher.overloads.values()
+        for variable, kind in overload.type_annotation.typemap.items()
+        if "float" in str(kind) and "float" not in str(each.function.__annotations__)
+    }
+    assert not floats
 
 
 AT_ONCE = """

@@ -1,12 +1,15 @@
 """Compiled loops read words and numbers as Python does."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.instructions import count_zeros, fetch_early, load_word
+from pipeline_lab.trace import instructions
+from pipeline_lab.trace.compiled import CompiledFunction, compiled
+from pipeline_lab.trace.instructions import count_zeros, fetch_early, load_word, push_sevens
 from pipeline_lab.trace.wire import ByteArray, read_varint, read_varint_at_once, skip_varint, skip_varint_at_once
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -20,6 +23,11 @@ def count_of_word(data: ByteArray, at: int) -> int:
 @compiled
 def low_half(data: ByteArray, at: int) -> int:
     return int(load_word(data, at) & np.uint64(0xFFFF_FFFF))
+
+
+@compiled
+def sevens(data: ByteArray, at: int) -> int:
+    return int(np.int64(push_sevens(load_word(data, at))))
 
 
 @compiled
@@ -37,6 +45,25 @@ def test_a_word_is_the_same_in_python_and_compiled(word: int, before: bytes) -> 
     assert load_word(data, at) == word
     assert count_zeros(np.uint64(word)) == count_of_word(data, at) == zeros
     assert low_half(data, at) == word & 0xFFFF_FFFF
+
+
+@given(digits=st.lists(st.integers(0, 0x7F), min_size=8, max_size=8))
+@example(digits=[0x7F] * 8)
+def test_sevens_of_bits_are_pushed_together_as_python_does(digits: list[int]) -> None:
+    data = np.array(digits, np.uint8)
+    expected = sum(digit * 128**place for place, digit in enumerate(digits))
+    assert push_sevens(load_word(data, 0)) == sevens(data, 0) == expected
+
+
+@pytest.mark.slow
+def test_a_processor_that_takes_long_to_push_bits_is_given_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(instructions, "_pushes_at_once", lambda: False)
+    for digits in ([1, 2, 3, 4, 5, 6, 7, 8], [0x7F] * 8, [0, 0x40, 0, 1, 0, 0x7F, 0, 0x33]):
+        expected = sum(digit * 128**place for place, digit in enumerate(digits))
+        assert CompiledFunction(sevens.__wrapped__)(np.array(digits, np.uint8), 0) == expected
 
 
 @pytest.mark.parametrize("at", [0, 4, -(10**15), 10**15])
