@@ -91,26 +91,29 @@ def analyze_trace(trace: Trace) -> TraceParts:
         for name in names:
             found[name] = attempt(partial(work[name].analyze, view))
 
-    def analyze_others() -> FileReads:
+    def analyze_others() -> None:
         analyze(name for name in work if name not in ("steps", *_LONG))
-        steps = found["steps"]
+
+    def count(steps: Steps | Unavailable) -> FileReads:
         return count_reads(trace, steps if isinstance(steps, Steps) else None)
 
-    def analyze_steps_and_others(expected: Future[Any]) -> FileReads:
+    def analyze_steps_and_others(expected: Future[Any]) -> None:
         try:
             analyze(["steps"])
         except BaseException as error:
             expected.set_exception(error)
             raise
         expected.set_result(found["steps"])
-        return analyze_others()
+        analyze_others()
 
     if trace.event_count < WORTH_A_CORE or not has_other_core():
         analyze(("steps", *_LONG))
-        reads = analyze_others()
+        analyze_others()
+        reads = count(found["steps"])
     else:
         found["steps"] = expected = Future[Any]()  # what takes long asks for them in the end
-        _, reads = beside(partial(analyze, _LONG), partial(analyze_steps_and_others, expected))
+        rest = partial(beside, partial(analyze, _LONG), partial(analyze_steps_and_others, expected))
+        _, reads = beside(rest, lambda: count(expected.result()))
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
