@@ -416,7 +416,8 @@ class Activity:
             is_on_device = np.isin(read, on_device) if on_device else np.zeros(len(read), np.bool_)
             for_device.append(is_on_device)
             of_host.append(~is_on_device & (read >= 0) & event_names.is_tf_data_thread(line.name))
-            names.update(plane_names[index] for index in np.unique(line.name_index[rows]))
+            used = line.names_used.indices
+            names.update(plane_names[index] for index in used[self._names_of(kind)[used]])
         start, end, read_by = (np.concatenate(parts) for parts in (starts, ends, iterators))
         is_for_device, is_of_host = np.concatenate(for_device), np.concatenate(of_host)
         if not (is_for_device.any() and is_of_host.any()):

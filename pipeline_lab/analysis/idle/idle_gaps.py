@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, UNFINISHED, Activity
 from pipeline_lab.analysis.activity.devices import Device
-from pipeline_lab.analysis.activity.intervals import IntArray, complement, length_within, total, union_of
+from pipeline_lab.analysis.activity.intervals import IntArray, as_intervals, complement, length_within, total, union_of
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaring import tables
 from pipeline_lab.analysis.declaring.declaration import (
@@ -298,7 +298,7 @@ def _analyze_device(activity: Activity, device: Device) -> IdleGaps:
     start, end = activity.extent
     idle_ns = total(idle.gaps)
     kept = _longest(idle.gaps)
-    left_out = np.delete(idle.gaps, kept, axis=0)
+    left_out = _without(idle.gaps, kept)
     mixed = _stretches(left_out, idle.gaps, (start, end))
     busy = complement(union_of(idle.gaps[kept], mixed), start, end)
     return IdleGaps(
@@ -329,6 +329,13 @@ def _longest(gaps: IntArray) -> IntArray:
     return np.sort(np.argpartition(gaps[:, 0] - gaps[:, 1], LONGEST_GAPS)[:LONGEST_GAPS])
 
 
+def _without(intervals: IntArray, rows: IntArray) -> IntArray:
+    """Return a set without some rows; ``np.delete`` of both columns at once takes several times as long."""
+    stays = np.ones(len(intervals), np.bool_)
+    stays[rows] = False
+    return as_intervals(intervals[stays, 0], intervals[stays, 1])
+
+
 def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntArray) -> pa.Table:
     gaps = idle.gaps[kept]
     shares = {cause: length_within(idle.causes[cause], gaps) for cause in GapCause}
@@ -353,7 +360,7 @@ def _stretches(left_out: IntArray, gaps: IntArray, window: tuple[int, int]) -> I
     if not len(left_out):
         return left_out
     work = complement(gaps, *window)
-    around = union_of(left_out, np.delete(work, _longest(work), axis=0))
+    around = union_of(left_out, _without(work, _longest(work)))
     return around[length_within(left_out, around) > 0]
 
 
@@ -375,7 +382,9 @@ def _operation_table(activity: Activity, device: Device, idle: Attribution, kept
     gap, operation, time_ns = idle.operations.by_gap()
     first = np.searchsorted(gap, gap)
     rank = np.arange(len(gap)) - first + 1
-    shown = np.isin(gap, kept) & (rank <= OPERATIONS_PER_GAP)
+    is_kept = np.zeros(len(idle.gaps), np.bool_)
+    is_kept[kept] = True
+    shown = is_kept[gap] & (rank <= OPERATIONS_PER_GAP)
     return tables.build(
         OPERATION_TABLE,
         int(shown.sum()),

@@ -102,11 +102,11 @@ def count_reads(trace: Trace, steps: Steps | None) -> FileReads:
 
 
 def _count_by_step(end_ns: IntArray, steps: Steps) -> IntArray:
-    """Return numbers of steps, and how many of the moments lie in each, shape (n, 2); the first and last step have the rest."""
-    after = np.sort(tables.ints(steps.table, "start_ns"))[1:]
-    numbers = tables.ints(steps.table, "step")[np.argsort(tables.ints(steps.table, "start_ns"), kind="stable")]
-    found, counts = np.unique(numbers[np.searchsorted(after, end_ns, side="right")], return_counts=True)
-    return np.stack((found, counts), axis=1)
+    """Return numbers of steps, and how many of these moments in order lie in each, shape (n, 2); the first and last step have the rest."""
+    start_ns = tables.ints(steps.table, "start_ns")
+    in_order = np.argsort(start_ns, kind="stable")
+    counts = np.diff(np.searchsorted(end_ns, start_ns[in_order[1:]]), prepend=0, append=len(end_ns))
+    return np.stack((tables.ints(steps.table, "step")[in_order], counts), axis=1)[counts > 0]
 
 
 def _joined(by_step: dict[str, list[IntArray]]) -> dict[str, IntArray]:

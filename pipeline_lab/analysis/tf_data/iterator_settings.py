@@ -76,14 +76,6 @@ class CallStats:
         rows, told = self.ends.tolist(), self.threads.each_texts(self.ends, TEXTS)
         return {stat: dict(zip(rows, texts, strict=True)) for stat, texts in zip(TEXTS, told, strict=True)}
 
-    @cached_property
-    def ram_used_bytes(self) -> IntArray:
-        """Bytes in all buffers at each call, which only a root tells: ``4431 out of 25276 (17.53%)``, in MB."""
-        found = map(_RAM.match, self.threads.texts(self.rows, "ram_usage_megabytes"))
-        return np.fromiter(
-            (int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found), np.int64, len(self.rows)
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Calls:
@@ -103,8 +95,15 @@ class Calls:
 
     @property
     def ram_used_bytes(self) -> IntArray:
-        """Bytes in all buffers at each call, ``NOT_TOLD`` where it did not tell, shape (n,)."""
-        return self.stats.ram_used_bytes[self.at]
+        """Bytes in all buffers at each call, ``NOT_TOLD`` where it did not tell, shape (n,).
+
+        Only a root tells it, beside the budget and in MB: ``4431 out of 25276 (17.53%)``.
+        """
+        used = np.full(len(self.at), NOT_TOLD, np.int64)
+        of_root = np.flatnonzero(self.ints("ram_budget_megabytes") != NOT_TOLD)
+        found = map(_RAM.match, self.stats.threads.texts(self.stats.rows[self.at[of_root]], "ram_usage_megabytes"))
+        used[of_root] = [int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found]
+        return used
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""

@@ -50,7 +50,7 @@ def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
     """
     types: dict[str, int] = {}
     of_name = np.zeros(len(names), np.int32)
-    for name in np.unique(threads.name[threads.rows(EventRole.OPERATION)]).tolist():
+    for name in threads.names_of(EventRole.OPERATION):
         of_name[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
     return OperationTypes(tuple(types), of_name)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,6 @@ from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_i
 from pipeline_lab.analysis.tf_data.kinds import EventRole, is_any, role_of
 from pipeline_lab.data_classes import dataclass
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.trace import line_columns
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, MadeOnce, Plane, find_named, index_type
 
@@ -38,7 +38,8 @@ class Threads:
         places: The stages that occur.
         start_ns, end_ns: When each event ran; ends do not reach beyond that of the event around.
         parent: Row of the event around it, -1 if there is none.
-        role: A :class:`Role`.
+        role_of_name: The :class:`EventRole` of every name of the host's plane, shape (n_names,).
+        role: That of each event.
         place: Of an iterator's event its stage; of others ``NO_STAGE`` until `find_functions` knows better.
         name: Index of its name on the host's plane.
         event: Its number on its line.
@@ -47,6 +48,7 @@ class Threads:
     lines: tuple[Line, ...]
     bounds: IntArray
     places: IteratorPlaces
+    role_of_name: RoleArray
     start_ns: IntArray
     end_ns: IntArray
     parent: IndexArray
@@ -67,14 +69,13 @@ class Threads:
         return find_named(self.role, wanted, self.count_of(*roles))
 
     def count_of(self, *roles: EventRole) -> int:
-        return int(self._counts[list(roles)].sum())
+        names = is_any(self.role_of_name, *roles)
+        return sum(line.count_named(names) for line in self.lines)
 
-    @MadeOnce
-    def _counts(self) -> IntArray:
-        """How many rows have each role."""
-        counts, first = np.zeros(len(EventRole), np.int64), np.zeros(len(EventRole), np.int64)
-        line_columns.count_names(self.role, counts, first)
-        return counts
+    def names_of(self, role: EventRole) -> list[int]:
+        """Return the indices of the names of that role that occur, ascending."""
+        used = np.unique(np.concatenate([line.names_used.indices for line in self.lines]))
+        return cast(list[int], used[self.role_of_name[used] == role].tolist())
 
     @MadeOnce
     def outermost(self) -> IntArray:
@@ -154,8 +155,8 @@ def read_threads(host: Plane | None) -> Threads:
     if not places.places:  # of a damaged file only the names may be left
         raise TraceIncompleteError(NO_ITERATORS)
     bounds = np.cumsum([0, *(line.count_named(roles != EventRole.NONE) for line in found)])
-    threads = _empty_threads(tuple(found), bounds, places, len(host.names))
-    on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)), threads.count)
+    threads = _empty_threads(tuple(found), bounds, places, roles)
+    on_all_cores(lambda number: _read_thread(threads, number), range(len(found)), threads.count)
     return threads
 
 
@@ -178,23 +179,24 @@ def _find_places(host: Plane, found: list[Line], roles: RoleArray) -> IteratorPl
     return find_iterator_places(own, shared)
 
 
-def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPlaces, names: int) -> Threads:
+def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPlaces, roles: RoleArray) -> Threads:
     count = int(bounds[-1])
     return Threads(
         lines,
         bounds,
         places,
+        roles,
         start_ns=np.empty(count, np.int64),
         end_ns=np.empty(count, np.int64),
         parent=np.empty(count, np.int32),
         role=np.empty(count, np.int8),
         place=np.empty(count, index_type(len(places.places))),
-        name=np.empty(count, index_type(names)),
+        name=np.empty(count, index_type(len(roles))),
         event=np.empty(count, np.int32),
     )
 
 
-def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
+def _read_thread(threads: Threads, number: int) -> None:
     """Fill the rows of one thread."""
     line, rows = threads.lines[number], threads.rows_of(number)
     stages = threads.places.of_shared_name if is_shared(line.name) else threads.places.of_name
@@ -207,7 +209,7 @@ def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
         threads.name[rows],
         threads.event[rows],
     )
-    if not kernels.collect((line.start_ns, line.duration_ns, line.name_index), roles, stages, own_rows):
+    if not kernels.collect((line.start_ns, line.duration_ns, line.name_index), threads.role_of_name, stages, own_rows):
         order = np.lexsort((-threads.end_ns[rows], threads.start_ns[rows]))
         for column in columns:
             column[rows] = column[rows][order]

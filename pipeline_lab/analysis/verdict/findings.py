@@ -1,6 +1,5 @@
 """What is worth knowing beside the verdict: one small rule per kind."""
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -97,18 +96,19 @@ def outlier_steps(results: Results) -> Finding | None:
     percent = 100.0 * found.excess_ns / found.steps_ns
     if percent < OUTLIERS_PERCENT:
         return None
-    causes = found.table.column("cause").to_pylist()
-    steps, cost_ns = Counter(causes), Counter[str]()
-    for cause, excess_ns in zip(causes, tables.ints(found.table, "excess_ns").tolist(), strict=True):
-        cost_ns[cause] += excess_ns
-    by_cost = [cause for cause, _ in cost_ns.most_common()]
+    causes, number = tables.name_numbers(found.table, ["cause"])
+    steps, excess_ns = np.bincount(number).tolist(), tables.ints(found.table, "excess_ns")
+    cost_ns = [int(excess_ns[number == cause].sum()) for cause in range(len(causes))]
+    by_cost = sorted(
+        zip(steps, cost_ns, (PART_NAMES[cause] for (cause,) in causes), strict=True), key=lambda each: -each[1]
+    )
     [worst] = found.table.slice(int(np.argmax(tables.ints(found.table, "length_ns"))), 1).to_pylist()
     return Finding(
         "outlier-steps",
         f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
-        f"{format_percent(percent)} of the time, mainly because of {PART_NAMES[by_cost[0]]}.",
+        f"{format_percent(percent)} of the time, mainly because of {by_cost[0][2]}.",
         (
-            *(Evidence(PART_NAMES[cause], _steps_and_cost(steps[cause], cost_ns[cause])) for cause in by_cost),
+            *(Evidence(part, _steps_and_cost(steps, cost_ns)) for steps, cost_ns, part in by_cost),
             Evidence(
                 f"longest, step {worst['step']}",
                 f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",
