@@ -30,7 +30,8 @@ NUMBERS = (
     "cpu_budget",
     "ram_budget_megabytes",
 )
-TEXTS = ("name", "types", "shapes", "autotune", "deterministic")
+RAM_USAGE = "ram_usage_megabytes"
+TEXTS = ("name", "types", "shapes", "autotune", "deterministic", RAM_USAGE)
 """What is read of a call."""
 
 _CREATION_NUMBER = re.compile(r":\d+")
@@ -95,15 +96,14 @@ class Calls:
 
     @property
     def ram_used_bytes(self) -> IntArray:
-        """Bytes in all buffers at each call, ``NOT_TOLD`` where it did not tell, shape (n,).
+        """Memory of the machine in use at each call, ``NOT_TOLD`` where it did not tell, shape (n,).
 
-        Only a root tells it, beside the budget and in MB: ``4431 out of 25276 (17.53%)``.
+        Calls of roots tell it, in MB: ``4431 out of 25276 (17.53%)`` (``root_dataset.cc``: what is not free of all that there is).
         """
-        used = np.full(len(self.at), NOT_TOLD, np.int64)
-        of_root = np.flatnonzero(self.ints("ram_budget_megabytes") != NOT_TOLD)
-        found = map(_RAM.match, self.stats.threads.texts(self.stats.rows[self.at[of_root]], "ram_usage_megabytes"))
-        used[of_root] = [int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found]
-        return used
+        if not (self.text(RAM_USAGE) or self.text(RAM_USAGE, of_first=True)):
+            return np.full(len(self.at), NOT_TOLD, np.int64)
+        found = map(_RAM.match, self.stats.threads.texts(self.stats.rows[self.at], RAM_USAGE))
+        return np.array([int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found], np.int64)
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""

@@ -21,7 +21,7 @@ HISTORY_TABLE = pa.schema(
         ("buffered_elements", pa.int64()),  # what lay in the stage's buffer when it was called; null if not recorded
         ("buffer_limit", pa.int64()),
         ("parallelism", pa.int64()),
-        ("ram_used_bytes", pa.int64()),  # by all buffers; recorded by the root
+        ("ram_used_bytes", pa.int64()),  # of the machine, by all programs; recorded by the root
         ("ram_budget_bytes", pa.int64()),
     ]
 )
@@ -337,7 +337,7 @@ class TfData:
 
     @property
     def ram_used_bytes(self) -> int | None:
-        """Most that all buffers held at a time; None if not told."""
+        """Most memory of the machine that was in use at a time, by all programs; None if not told."""
         return self._largest_told("ram_used_bytes")
 
     @property
