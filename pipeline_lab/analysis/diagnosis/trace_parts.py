@@ -6,6 +6,7 @@ Which analyses there are, and what each needs, is declared by them; see `declara
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -84,36 +85,8 @@ _LONG = ("tf_data",)
 
 def analyze_trace(trace: Trace) -> TraceParts:
     """Run every analysis that looks at traces on one of them."""
-    activity, found = Activity(trace), AnyResults()
-    view, work = TraceView(activity, Found(found)), dict(per_trace())
-
-    def analyze(names: Iterable[str]) -> None:
-        for name in names:
-            found[name] = attempt(partial(work[name].analyze, view))
-
-    def analyze_others() -> None:
-        analyze(name for name in work if name not in ("steps", *_LONG))
-
-    def count(steps: Steps | Unavailable) -> FileReads:
-        return count_reads(trace, steps if isinstance(steps, Steps) else None)
-
-    def analyze_steps_and_others(expected: Future[Any]) -> None:
-        try:
-            analyze(["steps"])
-        except BaseException as error:
-            expected.set_exception(error)
-            raise
-        expected.set_result(found["steps"])
-        analyze_others()
-
-    if trace.event_count < WORTH_A_CORE or not has_other_core():
-        analyze(("steps", *_LONG))
-        analyze_others()
-        reads = count(found["steps"])
-    else:
-        found["steps"] = expected = Future[Any]()  # what takes long asks for them in the end
-        rest = partial(beside, partial(analyze, _LONG), partial(analyze_steps_and_others, expected))
-        _, reads = beside(rest, lambda: count(expected.result()))
+    activity = Activity(trace)
+    found, reads = _run_analyses(activity)
     start_ns, end_ns = activity.extent
     return TraceParts(
         name=str(trace.path),
@@ -134,9 +107,56 @@ def analyze_trace(trace: Trace) -> TraceParts:
             errors=trace.errors,
             warnings=trace.warnings,
         ),
-        found={name: found[name] for name in work},
+        found={name: found[name] for name, _ in per_trace()},
         reads=reads,
     )
+
+
+def _run_analyses(activity: Activity) -> tuple[AnyResults, FileReads]:
+    """Run them, of a long trace beside each other."""
+    trace, found = activity.trace, AnyResults()
+    view, work = TraceView(activity, Found(found)), dict(per_trace())
+
+    def analyze(names: Iterable[str]) -> None:
+        for name in names:
+            found[name] = attempt(partial(work[name].analyze, view))
+
+    def analyze_others() -> None:
+        analyze(name for name in work if name not in ("steps", *_LONG))
+
+    def count(steps: Steps | Unavailable) -> FileReads:
+        return count_reads(trace, steps if isinstance(steps, Steps) else None)
+
+    if trace.event_count < WORTH_A_CORE or not has_other_core():
+        analyze(("steps", *_LONG))
+        analyze_others()
+        return found, count(found["steps"])
+
+    found["steps"] = expected = Future[Any]()  # what takes long asks for them in the end
+
+    def analyze_steps_and_others() -> None:
+        with _failing_with(expected):
+            analyze(["steps"])
+        expected.set_result(found["steps"])
+        analyze_others()
+
+    def analyze_all() -> None:
+        with _failing_with(expected):  # no other thread may start
+            beside(partial(analyze, _LONG), analyze_steps_and_others)
+
+    _, reads = beside(analyze_all, lambda: count(expected.result()))
+    return found, reads
+
+
+@contextmanager
+def _failing_with(expected: Future[Any]) -> Iterator[None]:
+    """Hand an error to those who wait for what it keeps from being made."""
+    try:
+        yield
+    except BaseException as error:
+        if not expected.done():
+            expected.set_exception(error)
+        raise
 
 
 def read_stored(profile: DerivedProfile) -> TraceParts:

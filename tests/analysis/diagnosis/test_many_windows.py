@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -165,6 +166,26 @@ def test_an_error_while_steps_are_found_beside_the_pipeline_is_raised_and_leaves
     monkeypatch.setattr(parallel, "_cores", lambda: 2)
     monkeypatch.setattr(recorded_steps, "find_steps", _fail)
     with pytest.raises(ZeroDivisionError):
+        RunFold(short.folder).add_new()
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_where_no_more_threads_can_start_an_error_is_raised_and_nobody_waits(
+    monkeypatch: pytest.MonkeyPatch, short: LongRun, started: int
+) -> None:
+    left = [True] * started
+    start = threading.Thread.start
+
+    def start_some(thread: threading.Thread) -> None:
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    monkeypatch.setattr(trace_parts, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(parallel, "_cores", lambda: 2)
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    with pytest.raises(RuntimeError, match="new thread"):
         RunFold(short.folder).add_new()
 
 
