@@ -107,12 +107,15 @@ _SEVENS = 0x7F7F_7F7F_7F7F_7F7F
 
 
 def _pushes_at_once() -> bool:
-    """Say whether the processor has BMI2, and not as the first two Zen have it: in steps that take longer."""
+    """Say whether the processor has BMI2, and not as AMD's first ones have it: in steps that take longer."""
+    import numba
     from llvmlite import binding
-    from numba.core import registry
 
-    features = registry.cpu_target.target_context.codegen()._customize_tm_features()
-    return "+bmi2" in features.split(",") and binding.get_host_cpu_name() not in ("znver1", "znver2")
+    is_another = bool(
+        numba.config.CPU_NAME or numba.config.CPU_FEATURES
+    )  # compiled for another processor than this one
+    has_slow_one = binding.get_host_cpu_name() in ("bdver4", "znver1", "znver2")
+    return bool(binding.get_host_cpu_features().get("bmi2")) and not has_slow_one and not is_another
 
 
 @instruction(_write_push)

@@ -107,7 +107,7 @@ def test_another_version_of_numba_makes_it_slower_and_not_wrong(
 
 
 @pytest.mark.slow
-def test_whole_numbers_stay_whole() -> None:
+def test_whole_numbers_that_a_reader_finds_stay_whole() -> None:
     """Where signed and unsigned numbers meet, as in what reads bytes, Numba makes floats of them without a word."""
     diagnose(SMALL)
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("pipeline_lab.trace.")]

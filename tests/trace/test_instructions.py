@@ -59,11 +59,13 @@ def test_sevens_of_bits_are_pushed_together_as_python_does(digits: list[int]) ->
 def test_a_processor_that_takes_long_to_push_bits_is_given_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    asked: list[bool] = []
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(instructions, "_pushes_at_once", lambda: False)
+    monkeypatch.setattr(instructions, "_pushes_at_once", lambda: asked.append(True) is not None)
     for digits in ([1, 2, 3, 4, 5, 6, 7, 8], [0x7F] * 8, [0, 0x40, 0, 1, 0, 0x7F, 0, 0x33]):
         expected = sum(digit * 128**place for place, digit in enumerate(digits))
         assert CompiledFunction(sevens.__wrapped__)(np.array(digits, np.uint8), 0) == expected
+    assert asked
 
 
 @pytest.mark.parametrize("at", [0, 4, -(10**15), 10**15])

@@ -206,7 +206,7 @@ def read_any_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, in
     return metadata_id, offset_ps, duration_ps, placed, at
 
 
-THOUSAND = np.uint64(1000)
+_THOUSAND = np.uint64(1000)
 
 
 @compiled
@@ -216,8 +216,8 @@ def to_ns(offset_ps: int, duration_ps: int) -> tuple[int, int]:
     if offset_ps < 0 or end_ps < 0:
         start_ns, end_ns = offset_ps // 1000, end_ps // 1000
     else:  # dividing takes half the instructions where no sign has to be looked at
-        start_ns = int(np.int64(np.uint64(offset_ps) // THOUSAND))
-        end_ns = int(np.int64(np.uint64(end_ps) // THOUSAND))
+        start_ns = int(np.int64(np.uint64(offset_ps) // _THOUSAND))
+        end_ns = int(np.int64(np.uint64(end_ps) // _THOUSAND))
     return start_ns, max(0, end_ns - start_ns)
 
 
