@@ -111,11 +111,9 @@ def _pushes_at_once() -> bool:
     import numba
     from llvmlite import binding
 
-    is_another = bool(
-        numba.config.CPU_NAME or numba.config.CPU_FEATURES
-    )  # compiled for another processor than this one
+    compiles_for_another = bool(numba.config.CPU_NAME or numba.config.CPU_FEATURES)
     has_slow_one = binding.get_host_cpu_name() in ("bdver4", "znver1", "znver2")
-    return bool(binding.get_host_cpu_features().get("bmi2")) and not has_slow_one and not is_another
+    return bool(binding.get_host_cpu_features().get("bmi2")) and not has_slow_one and not compiles_for_another
 
 
 @instruction(_write_push)
